@@ -20,7 +20,7 @@ from indexer.common.throttle import THROTTLE
 from indexer.corpus import Corpus, Mask
 from indexer.engine.matrix import MATRIX_PASSAGES, Matrix, load_matrix
 from indexer.engine.reader import IndexReader, Packed, TermCache
-from indexer.engine.segments.builder import open_segment, pack_store, scrub_pack
+from indexer.engine.segments.builder import fetch_pack, open_segment, pack_store, scrub_pack
 from indexer.engine.segments.file import is_sound, open_pack
 from indexer.engine.segments.file_words import Recent, load_recent
 from indexer.engine.segments.segment import Segment
@@ -63,6 +63,7 @@ class IndexReaderManager:
         self._seen: tuple[int, ...] = ()
         self._mapped: tuple[int, ...] = ()
         self._place_of: tuple[str, Path | None] = ("", None)
+        self._fetched_for = ""
         self._view: IndexReader | None = None
         self._is_asked = False
         self._shown: tuple[object, ...] = ()
@@ -244,6 +245,11 @@ class IndexReaderManager:
         """The newest packed part that is not newer than the state this read sees."""
         if self._segment is not None and self._segment.generation != now.generation:
             self._segment, self._seen, self._mapped = None, (), ()
+        if path and self._segment is None and self._fetched_for != now.generation:
+            self._fetched_for = now.generation
+            # What keeps it from being fetched keeps it from being packed, which says so.
+            with contextlib.suppress(StoreError):
+                fetch_pack(self._store, path)
         seen_place = _place(path)
         if seen_place != self._seen and seen_place[:2] == self._mapped[:2]:
             # Somebody wrote into the very file that is mapped, or cut it short: to read on may end the process.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
@@ -242,7 +242,11 @@ class StoreCounts:
 
 
 class SegmentSource(Protocol):
-    """Source of an index's packed segment, within one `reading` of its store, and the path of the segment."""
+    """Source of an index's packed segment, within one `reading` of its store, and the path of the segment.
+
+    A store that several machines share keeps the pack that one of them publishes, one for each generation, and has a
+    lock of packing for all of them. Where the pack lies beside the index nothing is fetched, and its own lock will do.
+    """
 
     def path(self) -> Path | None:
         """File of the segment, beside the index; None where there is no such place, and nothing is packed."""
@@ -259,6 +263,34 @@ class SegmentSource(Protocol):
     def vectors(self) -> Iterator[tuple[Ints, Vectors]]:
         """Every stored vector: keys of shape (m,), float32 of shape (m, dimensions), in chunks of any size."""
         ...
+
+    def hold_lock(self, seconds: float = 0.0) -> AbstractContextManager[None]:
+        """Hold the lock of packing within the block.
+
+        Args:
+            seconds: How long to wait for it.
+
+        Raises:
+            StoreBusy: Another machine holds it.
+        """
+        return nullcontext()
+
+    def fetch(self, *, newer_than: int) -> Iterator[bytes] | None:
+        """The pack that the store keeps of this generation, piece by piece; None if it keeps none that is newer.
+
+        Args:
+            newer_than: The revision of the pack that is here; 0 for none.
+        """
+        return None
+
+    def publish(self, pack: Path | None, *, revision: int) -> None:
+        """Keep a pack of this generation in the place of the one before, whole or not at all.
+
+        Args:
+            pack: The file; None keeps none from now on.
+            revision: The revision that it was made at.
+        """
+        return
 
 
 class Unfinished(NamedTuple):

@@ -31,6 +31,7 @@ from indexer.stores.base import (
     OfFile,
     OfTags,
     OfThings,
+    SegmentSource,
     StoreCounts,
     StoredPassage,
     TermEntries,
@@ -361,8 +362,8 @@ class SqliteStore:
         }
 
 
-class SqliteSegments:
-    """The material of a packed segment of an index file; see `SegmentSource`."""
+class SqliteSegments(SegmentSource):
+    """The material of a packed segment of an index file, which lies beside it; see `SegmentSource`."""
 
     def __init__(self, path: Path, database: Database) -> None:
         self._path = path

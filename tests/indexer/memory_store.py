@@ -52,6 +52,7 @@ from tests.indexer.memory_contents import Contents, Draft, FileRows
 _LOCK_SECONDS = 1.0
 # Terms that are packed at once, and files whose vectors are.
 _TERMS, _FILES = 4_096, 256
+_PIECE = 1_000
 
 
 class _Generation:
@@ -61,6 +62,8 @@ class _Generation:
         self.contents = Contents()
         self.writing = threading.RLock()
         self.pack = pack
+        self.packing = threading.Lock()
+        self.published: tuple[str, int, bytes] | None = None
 
     def remove_pack(self) -> None:
         """Delete the packed part."""
@@ -112,6 +115,12 @@ class InMemoryStore:
     def reopen(self, generation: _Generation | None = None) -> InMemoryStore:
         """The same index in another store, as if opened by somebody else; or the index of a next generation."""
         return type(self).__new__(type(self))._open(self._generations, generation)
+
+    def on_machine(self, folder: Path) -> InMemoryStore:
+        """The same index on another machine, which has a folder of its own for packs."""
+        store = self.reopen()
+        store.segments = InMemorySegments(store, folder)
+        return store
 
     def snapshot(self) -> Callable[[], None]:
         """A function that takes back what is written from now on, as if it had been lost."""
@@ -319,14 +328,45 @@ class InMemoryStore:
 
 
 class InMemorySegments:
-    """The source of a packed segment of an index in memory; see `SegmentSource`."""
+    """The source of a packed segment of an index in memory, which keeps published packs; see `SegmentSource`.
 
-    def __init__(self, store: InMemoryStore) -> None:
+    Args:
+        store: The index.
+        folder: The folder of one machine of several; without, all have the one of the index.
+    """
+
+    def __init__(self, store: InMemoryStore, folder: Path | None = None) -> None:
         self._store = store
+        self._folder = folder
 
     def path(self) -> Path | None:
         """See `SegmentSource`."""
-        return self._store.current.pack
+        if self._folder is None:
+            return self._store.current.pack
+        return self._folder / f"{self._store.current.contents.generation}.pack"
+
+    @contextmanager
+    def hold_lock(self, seconds: float = 0.0) -> Iterator[None]:
+        """See `SegmentSource`."""
+        lock = self._store.current.packing
+        if not lock.acquire(timeout=seconds):
+            raise StoreBusy("Another machine packs this index. Wait for it.")
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def fetch(self, *, newer_than: int) -> Iterator[bytes] | None:
+        """See `SegmentSource`."""
+        generation, revision, raw = self._store.current.published or ("", 0, b"")
+        if generation != self._store.contents.generation or revision <= newer_than:
+            return None
+        return (raw[at : at + _PIECE] for at in range(0, len(raw), _PIECE))
+
+    def publish(self, pack: Path | None, *, revision: int) -> None:
+        """See `SegmentSource`."""
+        current = self._store.current
+        current.published = None if pack is None else (current.contents.generation, revision, pack.read_bytes())
 
     def sync(self) -> None:
         """See `SegmentSource`; there is no disk."""

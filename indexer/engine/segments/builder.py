@@ -21,11 +21,20 @@ from indexer.common.throttle import THROTTLE
 from indexer.corpus import Corpus, Ints, Mask
 from indexer.engine.segments import postings as lexicon
 from indexer.engine.segments import quantizer as coding
-from indexer.engine.segments.file import Array, Pack, draft_files, is_sound, open_pack, sweep, write_pack
+from indexer.engine.segments.file import (
+    Array,
+    Pack,
+    draft_files,
+    is_sound,
+    open_pack,
+    replace_file,
+    sweep,
+    write_pack,
+)
 from indexer.engine.segments.postings import Postings
 from indexer.engine.segments.quantizer import Coder, Codes
 from indexer.engine.segments.segment import Reach, Segment
-from indexer.errors import StoreError, StoreLocked, StoreReadOnly
+from indexer.errors import StoreBusy, StoreError, StoreLocked, StoreReadOnly
 from indexer.stores.base import IndexStore, TermEntries
 from indexer.types import SourceKind, Vectors, file_mode, short_path
 
@@ -52,8 +61,20 @@ def open_segment(path: Path, generation: str) -> Segment | None:
         return None
 
 
+def fetch_pack(store: IndexStore, path: Path) -> bool:
+    """Put the pack that a store keeps in the place of a file that is older or of another generation; True if so.
+
+    Raises:
+        StoreError: The store cannot be read or the file not written; see `replace_file`.
+    """
+    pieces = store.segments.fetch(newer_than=_revision(path, store.head().generation))
+    if pieces is not None:
+        replace_file(path, pieces)
+    return pieces is not None
+
+
 def pack_store(store: IndexStore, path: Path) -> Segment | None:
-    """Build a segment of all passages of a store, and write it to a file.
+    """Build a segment of all passages of a store, and write it to a file; or fetch one that another machine built.
 
     Returns:
         The written segment; None where another process is packing, the store is empty or another one took its place.
@@ -62,11 +83,13 @@ def pack_store(store: IndexStore, path: Path) -> Segment | None:
         StoreError: The store cannot be read or the file not written; see `write_pack`.
     """
     try:
-        with _alone(path):
+        with _alone(path), store.segments.hold_lock():
             sweep(path)
             generation = store.head().generation
             if not generation:
                 return None
+            if fetch_pack(store, path):
+                return open_segment(path, generation)
             arrays, notes = _build_arrays(store)
             store.segments.sync()
             try:
@@ -78,7 +101,8 @@ def pack_store(store: IndexStore, path: Path) -> Segment | None:
                 # Another generation took the index's place meanwhile: nobody looks here any more.
                 _remove(path)
                 return None
-    except Timeout:
+            store.segments.publish(path, revision=int(notes["revision"]))
+    except (Timeout, StoreBusy):
         return None
     return open_segment(path, generation)
 
@@ -90,14 +114,15 @@ def scrub_pack(store: IndexStore, path: Path) -> None:
         StoreLocked: Another process packs, maybe the same passages.
         StoreError: The file cannot be read or written.
     """
-    if not path.exists() and not draft_files(path):
+    if not path.exists() and not draft_files(path) and not fetch_pack(store, path):
         return
     try:
-        with _alone(path, seconds=_SCRUB_SECONDS):
+        with _alone(path, seconds=_SCRUB_SECONDS), store.segments.hold_lock(_SCRUB_SECONDS):
             sweep(path)
+            fetch_pack(store, path)
             pack, generation = open_pack(path), store.head().generation
             if pack is None or not _is_of(pack, generation):
-                _remove(path)
+                _remove_everywhere(store, path)
                 return
             segment = _segment(pack)
             changes = store.head(segment.revision)
@@ -107,13 +132,25 @@ def scrub_pack(store: IndexStore, path: Path) -> None:
             # Written anew, damage would have the checksums of what is whole.
             if is_sound(path):
                 write_pack(path, *_standing(pack, segment, standing))
+                store.segments.publish(path, revision=segment.revision)
             else:
-                _remove(path)
-    except Timeout:
+                _remove_everywhere(store, path)
+    except (Timeout, StoreBusy):
         raise StoreLocked(
             f"Another process packs the index, so what was removed may still be in {short_path(path)}. "
             "Wait for it and try again."
         ) from None
+
+
+def _revision(path: Path, generation: str) -> int:
+    """The revision of the pack in a file; 0 if there is none of this generation."""
+    pack = open_pack(path)
+    return int(pack.notes["revision"]) if pack is not None and _is_of(pack, generation) else 0
+
+
+def _remove_everywhere(store: IndexStore, path: Path) -> None:
+    _remove(path)
+    store.segments.publish(None, revision=0)
 
 
 def _remove(path: Path) -> None:

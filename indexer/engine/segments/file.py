@@ -12,11 +12,12 @@ import glob
 import json
 import mmap
 import os
+import threading
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,28 +69,46 @@ def write_pack(path: Path, arrays: Mapping[str, Array], notes: Mapping[str, str]
     for name, array in flat.items():
         places[name] = _Place(dtype=array.dtype.str, shape=array.shape, offset=offset, crc=_checksum(_bytes(array)))
         offset = _padded_size(offset + array.nbytes)
-    header = _header(places, notes, offset)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{_DRAFT}")
+    replace_file(path, _pieces(_header(places, notes, offset), flat.values()))
+
+
+def replace_file(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
+    """Write a file piece by piece under another name, and put it in the place of the one that is there.
+
+    Raises:
+        StoreFull: The disk is full; the former file stays.
+        StoreError: The file cannot be written; the former file stays.
+    """
+    # Threads of one process may fetch and pack at the same time.
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}{_DRAFT}")
     try:
-        with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, file_mode(path.parent))) as stream:
-            stream.write(header)
-            for array in flat.values():
-                _write(stream, _bytes(array))
-                stream.write(b"\0" * (_padded_size(array.nbytes) - array.nbytes))
+        with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, file_mode(path.parent))) as stream:
+            waiting_bytes = 0
+            for piece in THROTTLE.pace(pieces):
+                stream.write(piece)
+                waiting_bytes += len(piece)
+                # Otherwise whoever syncs a small file meanwhile waits for all of this one.
+                if waiting_bytes >= _PIECE:
+                    waiting_bytes = 0
+                    sync_file(stream.fileno())
             stream.flush()
             sync_file(stream.fileno())
-        os.replace(temporary, path)
+        os.replace(draft, path)
     except OSError as error:
         with contextlib.suppress(OSError):
-            temporary.unlink()
+            draft.unlink()
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StoreFull(
-                f"The disk is full: {path} of {len(header) + offset:,} bytes cannot be written. Free some space; "
-                "until then searches are slower, and nothing is lost."
+                f"The disk is full: {path} cannot be written. Free some space; until then searches are slower, and "
+                "nothing is lost."
             ) from error
         raise StoreError(
             f"The file {path} cannot be written ({error.strerror}). Searches are slower without it; check its folder."
         ) from error
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
 
 
 def open_pack(path: Path) -> Pack | None:
@@ -164,12 +183,13 @@ def _bytes(array: Array) -> memoryview:
     return array.reshape(-1).view(np.uint8).data if array.size else memoryview(b"")
 
 
-def _write(stream: BinaryIO, content: memoryview) -> None:
-    """Write piece by piece, each synced: otherwise whoever syncs a small file meanwhile waits for all of it."""
-    for start in THROTTLE.pace(range(0, len(content), _PIECE)):
-        stream.write(content[start : start + _PIECE])
-        if start:
-            sync_file(stream.fileno())
+def _pieces(header: bytes, arrays: Iterable[Array]) -> Iterator[bytes | memoryview]:
+    yield header
+    for array in arrays:
+        content = _bytes(array)
+        for start in range(0, len(content), _PIECE):
+            yield content[start : start + _PIECE]
+        yield b"\0" * (_padded_size(array.nbytes) - array.nbytes)
 
 
 def _checksum(content: memoryview) -> int:

@@ -22,6 +22,7 @@ from indexer.stores.base import (
     OfFile,
     OfTags,
     OfThings,
+    SegmentSource,
     StoreCounts,
     StoredPassage,
     TermEntries,
@@ -287,7 +288,7 @@ class PostgresIndex:
         return dict(rows)
 
 
-class PostgresSegments:
+class PostgresSegments(SegmentSource):
     """The material of a packed segment of an index in PostgreSQL; see `SegmentSource`.
 
     Args:

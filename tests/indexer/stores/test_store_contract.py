@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import indexer
-from indexer.errors import StoreReplaced
+from indexer.errors import StoreBusy, StoreReplaced
 from indexer.language.names import greeted_name
 from indexer.language.search_terms import passage_terms
 from indexer.stores.base import (
@@ -36,7 +36,7 @@ from indexer.stores.base import (
     passages_of,
 )
 from indexer.stores.postgres.postgres_database import PostgresDatabase
-from indexer.stores.postgres.postgres_index import open_postgres_index
+from indexer.stores.postgres.postgres_index import PostgresIndex, open_postgres_index
 from indexer.stores.sqlite import SqliteStore
 from indexer.sync.plan import text_hash
 from indexer.testing import HashEmbedder
@@ -814,6 +814,38 @@ def test_an_error_inside_a_reading_does_not_hold_it_open(store: IndexStore, open
         raise ZeroDivisionError
     put(open_store(), "memory/b.md", ["two"])
     assert len(store.file_states()) == 2
+
+
+def test_a_pack_is_fetched_as_it_was_published(store: IndexStore, open_store: Open, tmp_path: Path) -> None:
+    pack, other = tmp_path / "a.pack", open_store()
+    pack.write_bytes(bytes(range(256)) * 8_000)
+    assert store.segments.fetch(newer_than=0) is None
+    store.segments.publish(pack, revision=3)
+    pieces = other.segments.fetch(newer_than=0)
+    if pieces is None:
+        assert isinstance(store, SqliteStore | PostgresIndex), "its pack is where it was made"
+        return
+    assert b"".join(pieces) == pack.read_bytes()
+    assert other.segments.fetch(newer_than=3) is None
+    pack.write_bytes(b"smaller")
+    other.segments.publish(pack, revision=5)
+    assert b"".join(store.segments.fetch(newer_than=3) or ()) == b"smaller"
+    store.begin(MADE)
+    assert other.segments.fetch(newer_than=0) is None, "it was of another generation"
+    store.segments.publish(pack, revision=1)
+    store.segments.publish(None, revision=0)
+    assert other.segments.fetch(newer_than=0) is None
+
+
+def test_one_machine_packs_at_a_time(store: IndexStore, open_store: Open) -> None:
+    other = open_store()
+    with store.segments.hold_lock():
+        if isinstance(store, SqliteStore | PostgresIndex):
+            return  # The file itself has a lock.
+        with pytest.raises(StoreBusy), other.segments.hold_lock():
+            pass
+    with other.segments.hold_lock():
+        pass
 
 
 def test_a_closed_store_may_be_used_again(store: IndexStore) -> None:

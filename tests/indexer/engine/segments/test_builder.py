@@ -12,8 +12,7 @@ from indexer.corpus import Ints
 from indexer.engine.segments import builder
 from indexer.engine.segments.builder import _columns, _reach, open_segment, pack_store
 from indexer.stores import sqlite_bulk
-from indexer.stores.base import SegmentSource
-from indexer.stores.sqlite import SqliteStore
+from indexer.stores.sqlite import SqliteSegments, SqliteStore
 from indexer.types import Fingerprint, Vectors
 from tests.indexer.corpora import Row, corpus_of, rows
 from tests.indexer.engine.segments.test_quantizer import clustered, filled
@@ -50,12 +49,12 @@ def test_numbers_are_small_where_they_fit(values: list[int], kind: type[np.integ
 _ROWS, _FITTED_ROWS, _DIMENSIONS = 17_000, 16_384, 8
 
 
-class _Chunked:
+class _Chunked(SqliteSegments):
     """The material of a store's segment, whose chunks of vectors have so many rows."""
 
     def __init__(self, store: SqliteStore, rows: int) -> None:
-        self._segments, self._database, self._rows = store.segments, store._database, rows
-        self.path, self.terms, self.sync = self._segments.path, self._segments.terms, self._segments.sync
+        super().__init__(store.path, store._database)
+        self._rows = rows
 
     def vectors(self) -> Iterator[tuple[Ints, Vectors]]:
         return sqlite_bulk.vectors(self._database, count=self._rows)
@@ -68,8 +67,7 @@ def test_a_segment_is_the_same_however_many_rows_a_chunk_of_vectors_has(tmp_path
     store.write([filled("memory/a.md", "memory", made, np.arange(_ROWS))])
     path, packs = store.segments.path(), list[bytes]()
     assert path is not None
-    chunked: list[SegmentSource] = [_Chunked(store, count) for count in (2_048, 1, 500, 4_096)]
-    for store.segments in chunked:  # type: ignore[assignment]
+    for store.segments in [_Chunked(store, count) for count in (2_048, 1, 500, 4_096)]:
         assert pack_store(store, path) is not None
         packs.append(path.read_bytes())
     segment = open_segment(path, store.head().generation)

@@ -4,6 +4,7 @@ import os
 import resource
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -118,7 +119,7 @@ def test_a_changed_header_is_none_and_changed_content_is_found(tmp_path: Path) -
 def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "index.pack"
     write_pack(path, ARRAYS, {})
-    blocked = tmp_path / f".{path.name}.{os.getpid()}.tmp"
+    blocked = tmp_path / f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp"
     blocked.mkdir()
     with pytest.raises(StoreError, match="cannot be written"):
         write_pack(path, {"rows": np.ones(3)}, {})
