@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from indexer.index import Index
     from indexer.providers import error_numbers, wordings
     from indexer.providers.litellm_package import error_chain, litellm_package, provider_message
-    from indexer.sources.base import Scan, Source, SourceFile
+    from indexer.sources.base import Content, Scan, Source, SourceFile, content_of, failed_read
     from indexer.sources.file_source import FileSource
     from indexer.sources.folders import ExtraFolder, Folders
     from indexer.sources.scan import (
@@ -106,7 +106,7 @@ if TYPE_CHECKING:
         session_path,
     )
     from indexer.sources.watch import Watch, Watched, WatchState, WatchTiming
-    from indexer.stores.base import IndexStore, StoredPassage
+    from indexer.stores.base import FileState, IndexStore, StoredPassage, Version
     from indexer.sync.plan import SyncPlan
     from indexer.sync.rebuild import RebuildState, needed_bytes
 
@@ -119,6 +119,7 @@ __all__ = [
     "MEMORY_FOLDER",
     "AskedQuestion",
     "CachedEmbedder",
+    "Content",
     "CrossEncoderReranker",
     "Embedder",
     "EmbedderUnavailable",
@@ -126,6 +127,7 @@ __all__ = [
     "ExtraFolder",
     "FileFailure",
     "FileSource",
+    "FileState",
     "Fingerprint",
     "Floats",
     "Folders",
@@ -173,17 +175,20 @@ __all__ = [
     "SyncProgress",
     "SyncReport",
     "Vectors",
+    "Version",
     "Watch",
     "WatchState",
     "WatchTiming",
     "Watched",
     "bundled_choice",
     "change_times",
+    "content_of",
     "current_first",
     "empty_rows",
     "entry_hash",
     "error_chain",
     "error_numbers",
+    "failed_read",
     "fold_entry",
     "fold_tag",
     "fold_words",
@@ -226,9 +231,11 @@ __all__ = [
 _MODULES = {
     "AskedQuestion": "engine.echoes",
     "CachedEmbedder": "embeddings.base",
+    "Content": "sources.base",
     "CrossEncoderReranker": "embeddings.sentence_transformers",
     "Embedder": "embeddings.base",
     "ExtraFolder": "sources.folders",
+    "FileState": "stores.base",
     "FileSource": "sources.file_source",
     "Floats": "corpus",
     "Folders": "sources.folders",
@@ -255,17 +262,20 @@ _MODULES = {
     "SourceFile": "sources.base",
     "StoredPassage": "stores.base",
     "SyncPlan": "sync.plan",
+    "Version": "stores.base",
     "Watch": "sources.watch",
     "WatchState": "sources.watch",
     "WatchTiming": "sources.watch",
     "Watched": "sources.watch",
     "bundled_choice": "embeddings.bundled",
     "change_times": "sources.scan",
+    "content_of": "sources.base",
     "current_first": "engine.chains",
     "empty_rows": "embeddings.base",
     "entry_hash": "documents.entries",
     "error_chain": "providers.litellm_package",
     "error_numbers": "providers.error_numbers",
+    "failed_read": "sources.base",
     "fold_words": "documents.entries",
     "fold_entry": "documents.entries",
     "folder_number": "corpus",

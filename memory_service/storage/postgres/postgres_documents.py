@@ -87,12 +87,7 @@ class PostgresDocuments:
         with self._rows.reading() as transaction:
             if transaction is None:
                 return composed_path
-            row = transaction.row(
-                "SELECT path FROM documents WHERE ws = %s AND composed = %s "
-                "ORDER BY path <> %s, path <> composed, path LIMIT 1",
-                [transaction.workspace, composed_path, path],
-            )
-            return row[0] if row else _below_known_folders(transaction, composed_path)
+            return known_spelling(transaction, path) or _below_known_folders(transaction, composed_path)
 
     def revision(self, path: str) -> Revision | None:
         """The revision of a document as it is now; None if there is none."""
@@ -208,6 +203,16 @@ def _write(transaction: Transaction, query: LiteralString, path: str, raw: bytes
     revision = new_state()
     values |= {"ws": transaction.workspace, "path": path, "raw": raw, "revision": revision}
     return _REVISION.pack(revision) if transaction.execute(query, values).rowcount else None
+
+
+def known_spelling(transaction: Transaction, path: str) -> str | None:
+    """The path of a document in any Unicode form, as it is stored; None if there is none."""
+    row = transaction.row(
+        "SELECT path FROM documents WHERE ws = %s AND composed = %s "
+        "ORDER BY path <> %s, path <> composed, path LIMIT 1",
+        [transaction.workspace, to_nfc(path), path],
+    )
+    return None if row is None else str(row[0])
 
 
 def _below_known_folders(transaction: Transaction, composed_path: str) -> str:

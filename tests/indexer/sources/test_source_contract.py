@@ -12,18 +12,28 @@ import pytest
 from indexer import FileSource, SourceMissing
 from indexer.sources.base import Content, Source
 from indexer.stores.base import FileState
+from memory_service.sessions.codec import decode
+from memory_service.storage.postgres.postgres_documents import PostgresDocuments
+from memory_service.storage.postgres.postgres_logs import PostgresLogs
+from memory_service.storage.postgres.postgres_source import PostgresSource
 from tests.indexer.memory_source import MemorySource
 from tests.indexer.workspace import make_old
+from tests.memory_service.storage.postgres_workspaces import PostgresWorkspaces
+from tests.memory_service.storage.postgres_workspaces import postgres_workspaces as postgres_workspaces
 
 MANY = 1 << 20
+LINES = tuple(
+    f'{{"seq":{seq},"ts":"2026-11-20T14:32:00.000Z","message":{{"role":"user","content":"{text}"}}}}\n'
+    for seq, text in ((1, "one"), (2, "two"))
+)
 A, B, LOG = "memory/a.md", "memory/deep/b.md", "sessions/talk.jsonl"
 SECONDS = 20.0
 
 
 class Place:
-    """A source, and the hands that change what is in it."""
+    """A source, and the hands that change what is in it: here those of files, or of a source in memory."""
 
-    def __init__(self, source: Source, root: Path | None) -> None:
+    def __init__(self, source: Source, root: Path | None = None) -> None:
         self.source = source
         self._root = root
 
@@ -68,12 +78,51 @@ class Place:
         return self.source.read(self.source.scan(paths=[path]).files[path], max_bytes=max_bytes)
 
 
-@pytest.fixture(params=["files", "memory"])
+class PostgresPlace(Place):
+    """The hands that change rows, as those who store memories and sessions do."""
+
+    def __init__(self, workspaces: PostgresWorkspaces) -> None:
+        name = workspaces.name()
+        super().__init__(PostgresSource(workspaces.database(), name))
+        self._workspaces = workspaces
+        self._documents = PostgresDocuments(workspaces.database(), name, lock=workspaces.lock())
+        self._logs = PostgresLogs(workspaces.database(), name)
+
+    def write(self, path: str, text: str | bytes) -> None:
+        raw = text.encode() if isinstance(text, str) else text
+        revision = None if path == LOG else self._documents.revision(path)
+        if path == LOG:
+            self._logs.begin("talk", (decode(line).record for line in raw.splitlines(keepends=True)))
+        elif revision and raw.startswith(before := self._documents.read(path).raw):
+            assert self._documents.append(path, raw[len(before) :], expected=revision)
+        else:
+            assert self._documents.replace(path, raw, expected=revision)
+
+    def remove(self, path: str) -> None:
+        if path == LOG:
+            self._logs.delete("talk")
+        else:
+            self._documents.remove(path)
+
+    def replace(self, path: str, text: str) -> None:
+        assert self._documents.replace(path, text.encode(), expected=self._documents.revision(path))
+
+    def lose(self) -> None:
+        with self._workspaces.database().transaction() as transaction:
+            transaction.execute("UPDATE workspaces SET made_at = NULL")
+
+    def age(self, path: str) -> None:
+        """Nothing: no clock tells of a change."""
+
+
+@pytest.fixture(params=["files", "memory", "postgres"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    made = (
-        Place(FileSource(tmp_path / "w"), tmp_path / "w") if request.param == "files" else Place(MemorySource(), None)
-    )
-    for path, text in ((A, "one\n"), (B, "two two\n"), (LOG, "{}\n{}\n")):
+    if request.param == "postgres":
+        made: Place = PostgresPlace(request.getfixturevalue("postgres_workspaces"))
+    else:
+        root = tmp_path / "w"
+        made = Place(FileSource(root), root) if request.param == "files" else Place(MemorySource())
+    for path, text in ((A, "one\n"), (B, "two two\n"), (LOG, "".join(LINES))):
         made.write(path, text)
         made.age(path)
     return made
@@ -86,7 +135,7 @@ def state_of(content: Content) -> FileState:
 def test_a_scan_gives_all_files_with_their_kind_and_size(place: Place) -> None:
     scan = place.source.scan()
     found = {file.path: (file.source, file.size_bytes) for file in scan.files.values()}
-    assert found == {A: ("memory", 4), B: ("memory", 8), LOG: ("sessions", 6)}
+    assert found == {A: ("memory", 4), B: ("memory", 8), LOG: ("sessions", 2 * len(LINES[0]))}
     assert (scan.whole, scan.unchanged, scan.failures, scan.misnamed) == (True, 0, (), ())
     assert place.source.scan().files == scan.files
 
@@ -134,7 +183,7 @@ def test_a_source_that_is_lost_is_not_taken_for_empty(place: Place) -> None:
 def test_a_page_is_read_as_text_and_a_log_as_bytes(place: Place) -> None:
     page, log = place.read(A), place.read(LOG)
     assert (page.text, page.raw, page.failure) == ("one\n", b"", "")
-    assert (log.text, log.raw, log.failure) == ("", b"{}\n{}\n", "")
+    assert (log.text, log.raw, log.failure) == ("", "".join(LINES).encode(), "")
     place.write("memory/same.md", "one\n")
     assert place.read("memory/same.md").content_hash == page.content_hash != log.content_hash
     assert page.file == place.source.scan().files[A]
@@ -158,9 +207,10 @@ def test_what_is_read_is_as_it_is_now_with_its_version(place: Place) -> None:
 
 
 def test_the_end_of_a_log(place: Place) -> None:
-    place.write(LOG, "first\nsecond\n")
-    assert place.source.tail(LOG, 7) == (b"second\n", False)
-    assert place.source.tail(LOG, 13) == place.source.tail(LOG, 99) == (b"first\nsecond\n", True)
+    first, second = (line.encode() for line in LINES)
+    assert place.source.tail(LOG, 9) == (second[-9:], False)
+    assert place.source.tail(LOG, len(second)) == (second, False)
+    assert place.source.tail(LOG, 2 * len(first)) == place.source.tail(LOG, MANY) == (first + second, True)
     assert place.source.tail("sessions/none.jsonl", 9) == (b"", False)
 
 
@@ -174,7 +224,7 @@ def test_what_was_read_long_after_its_change_is_settled(place: Place) -> None:
 def test_a_file_is_gone_when_it_was_removed_replaced_or_cut(place: Place) -> None:
     before = place.source.scan().files
     assert not any(map(place.source.is_gone, before.values()))
-    place.write(A, "one and more\n")
+    place.write(A, "one\nand more\n")
     assert not place.source.is_gone(before[A]), "it grew"
     place.write(A, "o")
     place.replace(B, "two two and more\n")
