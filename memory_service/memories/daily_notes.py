@@ -42,6 +42,29 @@ class _Asked:
         return self.outcome
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotePlan:
+    """A plan of an append.
+
+    Attributes:
+        day: The day of the memory.
+        former_id: The id of the last entry of that day with the same text; empty if there is none.
+    """
+
+    day: dt.date
+    former_id: str
+
+    @classmethod
+    def read(cls, raw: bytes) -> NotePlan:
+        """A plan from what `to_bytes` gave."""
+        day, _, former_id = raw.decode().partition(" ")
+        return cls(day=dt.date.fromisoformat(day), former_id=former_id)
+
+    def to_bytes(self) -> bytes:
+        """The plan, to be kept."""
+        return f"{self.day} {self.former_id}".encode()
+
+
 class DailyNotes:
     """The dated files of one workspace, as far as the service writes into them.
 
@@ -119,6 +142,26 @@ class DailyNotes:
         else:
             for each_value, entry in zip(asked_items, entries, strict=True):
                 each_value.outcome = entry
+
+    def plan(self, draft: EntryDraft) -> NotePlan:
+        """The plan of an append of a memory, as things stand now; changes nothing."""
+        day = draft.date or self._now().date()
+        entry = self._page(day)[1].newest(draft)
+        return NotePlan(day=day, former_id=entry.memory_id if entry else "")
+
+    def find_written(self, draft: EntryDraft, plan: NotePlan) -> StoredMemory | None:
+        """The entry that an append after a plan has written, which lasts from now on; None if there is none."""
+        with self._documents.writing():
+            for _ in range(ATTEMPTS):
+                revision, page = self._page(plan.day)
+                entry = page.newest(draft)
+                if entry is None or entry.memory_id == plan.former_id:
+                    return None
+                # Who wrote it may have died before the disk had it.
+                if (revision := self._documents.append(_path_of(plan.day), b"", expected=revision)) is not None:
+                    self._pages[plan.day] = revision, page
+                    return _stored_memory(entry, plan.day)
+        raise kept_changing(_path_of(plan.day))
 
     def append_all(self, drafts: Sequence[EntryDraft]) -> list[StoredMemory]:
         """Writes memories of one moment, each into the file of its day, with one heading and one wait for each file.

@@ -11,6 +11,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from indexer import EVERGREEN, EXTRA_MARK, SearchFilter, session_path
 from indexer.common import THROTTLE
 from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.home import citation
+from memory_service.memories.daily_notes import NotePlan
 from memory_service.memories.drafts import checked_change, checked_origin, checked_tags, entry_draft
 from memory_service.memories.entries import EntryFilter
 from memory_service.memories.file_text import check_range, read_range
@@ -37,7 +39,7 @@ from memory_service.schemas.memories import ErasedFile, FileText, MemoryFile, Or
 from memory_service.schemas.roles import NotedOrigin, WhoseWord
 
 if TYPE_CHECKING:
-    from memory_service.runtime.keyed_answers import KeyedAnswers
+    from memory_service.runtime.keyed_answers import Attempt, KeyedAnswers
     from memory_service.service.handles import Handle, Original
     from memory_service.service.short_term import WorkspaceSessions
     from memory_service.service.workspace import OpenWorkspaces
@@ -84,16 +86,28 @@ class MemoryUseCases(ABC):
         # A memory that cannot be stored makes no workspace.
         draft = entry_draft(text, tags=tags, date=date, origin=origin, session_id=session_id)
 
-        def store() -> StoredMemory:
-            return self._workspaces.memory(workspace, make=True).remember(draft)
-
+        memory = self._workspaces.memory(workspace, make=True)
         if idempotency_key is None:
-            return store()
+            return memory.remember(draft)
+
+        written_memory: StoredMemory | None = None
+
+        def store(attempt: Attempt) -> bytes:
+            nonlocal written_memory
+            plan = NotePlan.read(attempt.plan)
+            if attempt.is_resumed:
+                written_memory = memory.files.notes.find_written(draft, plan)
+            # An attempt that goes on with one of yesterday is of its day.
+            stored_memory = written_memory or memory.remember(replace(draft, date=plan.day))
+            return stored_memory.model_dump_json().encode()
+
         content = json.dumps([draft.text, str(date), dict(draft.fields)]).encode()
         answer, is_replayed = self.keyed_answers.answer(
-            workspace, "remember", idempotency_key, content, lambda: store().model_dump_json().encode()
+            workspace, "remember", idempotency_key, content, store, lambda: memory.files.notes.plan(draft).to_bytes()
         )
-        return StoredMemory.model_validate_json(answer).model_copy(update={"replayed": is_replayed})
+        return StoredMemory.model_validate_json(answer).model_copy(
+            update={"replayed": is_replayed or written_memory is not None}
+        )
 
     def files(self, workspace: str) -> list[MemoryFile]:
         """All memory files, by path."""
