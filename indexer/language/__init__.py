@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         is_recalled,
         without_inserted,
     )
+    from indexer.language.language_patterns import LanguagePattern
     from indexer.language.languages import language_of, writing_of
     from indexer.language.markup import Fences
     from indexer.language.ornaments import FAILURES, ornament
@@ -91,6 +92,7 @@ __all__ = [
     "Day",
     "Fences",
     "IdentifierKind",
+    "LanguagePattern",
     "MessagePart",
     "PartKind",
     "SpanOfKind",
@@ -164,6 +166,7 @@ _MODULES = {
     "Fences": "markup",
     "IdentifierKind": "identifiers",
     "LANGUAGES": "tables",
+    "LanguagePattern": "language_patterns",
     "MOSTLY": "terms",
     "MessagePart": "authorship",
     "PartKind": "authorship",

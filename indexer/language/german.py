@@ -270,7 +270,7 @@ GERMAN = Language(
         rule_words=frozenset(
             "immer stets nie niemals jetzt sofort heute nun künftig zukunft keinen darf darfst dürfen bitte nur "
             "mal soll "
-            "sollst sollte höchstens mindestens".split()
+            "sollst sollte sollen sollten solltest höchstens mindestens".split()
         ),
         strong_rules=(
             r"(?:^|[,;:.—–(] ?|\b(?:bitte|und|aber|du|wir|also) )(?:immer|stets|nie|niemals)\b"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from indexer.common.patterns import lazy_regex
+from indexer.language.language_patterns import LanguagePattern
 from indexer.language.tables import ANY
 
 # Found anywhere in a word: one sign too many keeps some of an end that could have gone, one too few loses the reason.
@@ -69,8 +70,8 @@ def begins_as_error(text: str) -> bool:
 
 # --- sentences ---------------------------------------------------------------------------------------------------
 
-_FAILED = lazy_regex(ANY.outcomes.failed)
-_NOT_FAILED = lazy_regex(ANY.outcomes.not_failed)
+_FAILED = LanguagePattern(lambda language: language.outcomes.failed)
+_NOT_FAILED = LanguagePattern(lambda language: language.outcomes.not_failed)
 # What a program prints when it fails is no rule, whatever words it has.
 _ERROR_LINE = lazy_regex(ANY.outcomes.error_lines)
 _OUTCOME = lazy_regex(ANY.outcomes.outcomes)
@@ -84,9 +85,7 @@ _EXIT_ONLY = lazy_regex(
 
 def has_failed(lower: str) -> bool:
     """True if a text, in lower case, speaks of a failure."""
-    if _NOT_FAILED.search(lower):
-        return False
-    return "error" in lower or "exception" in lower or _FAILED.search(lower) is not None
+    return ("error" in lower or "exception" in lower or _FAILED.is_in(lower)) and not _NOT_FAILED.is_in(lower)
 
 
 def is_error_line(lower: str) -> bool:

@@ -12,7 +12,17 @@ from enum import Enum
 from functools import lru_cache
 
 from indexer.common import COMMON_HAN, lazy_regex
-from indexer.language import ANY, asks, has_failed, is_error_line, is_exit_only, is_reported, names_outcome, typed_text
+from indexer.language import (
+    ANY,
+    LanguagePattern,
+    asks,
+    has_failed,
+    is_error_line,
+    is_exit_only,
+    is_reported,
+    names_outcome,
+    typed_text,
+)
 from memory_service.text.sentences import (
     STATEMENT_CHARS,
     Sentence,
@@ -194,19 +204,18 @@ class Kind(Enum):
 _WORD = lazy_regex(r"[a-zß-ÿ]+(?:['’][a-z]+)?")
 
 # Words that the patterns below need: most sentences have none, so that no pattern has to run.
-_RULE_WORDS = ANY.statements.rule_words
-_STRONG_RULE = lazy_regex(ANY.statements.strong_rules)
-_WEAK_RULE = lazy_regex(ANY.statements.weak_rules)
-_DECISION_WORDING = lazy_regex(ANY.statements.decision_wordings)
-_DECISION_WORDS = ANY.statements.decision_words
-_DONE = lazy_regex(ANY.statements.done)
+_STRONG_RULE = LanguagePattern(lambda each: each.statements.strong_rules, lambda each: each.statements.rule_words)
+_WEAK_RULE = LanguagePattern(lambda each: each.statements.weak_rules, lambda each: each.statements.rule_words)
+_DECISION_WORDING = LanguagePattern(
+    lambda each: each.statements.decision_wordings, lambda each: each.statements.decision_words
+)
+_DONE = LanguagePattern(lambda each: each.statements.done)
 _DONE_FIRST = lazy_regex(ANY.statements.done_first)
 _NOT_DONE = lazy_regex(ANY.statements.not_done)
 _PLAN = lazy_regex(ANY.statements.plans)
-_ASK_START = lazy_regex(ANY.statements.asks)
+_ASK_START = LanguagePattern(lambda each: each.statements.asks)
 _EMPTY = lazy_regex(rf"^\W*(?:{ANY.statements.empty})\W*$|{ANY.statements.empty_sentences}")
-_HEDGE_WORDS = ANY.statements.offer_words
-_HEDGE = lazy_regex(ANY.statements.offers)
+_HEDGE = LanguagePattern(lambda each: each.statements.offers, lambda each: each.statements.offer_words)
 
 
 # What only leads over to what follows.
@@ -236,9 +245,9 @@ def _of_words(text: str, is_user: bool, is_quoted: bool) -> tuple[Kind, float]:
         return Kind.RULE, rule
     if is_asked:
         return Kind.QUESTION, 1.0
-    if not (words.isdisjoint(_DECISION_WORDS) and lower.isascii()) and _DECISION_WORDING.search(lower):
+    if _DECISION_WORDING.is_in(lower, words):
         return Kind.DECISION, 1.0
-    if is_user and (is_order(text) or _ASK_START.search(lower)):
+    if is_user and (is_order(text) or _ASK_START.begins(lower)):
         return Kind.ASK, 1.0
     return _of_work(lower, own=not is_user)
 
@@ -248,19 +257,16 @@ def _is_empty(text: str, lower: str, words: frozenset[str]) -> bool:
         return True
     if len(text) < 60 and _EMPTY.search(lower):
         return True
-    is_hinted = not text.isascii() or not words.isdisjoint(_HEDGE_WORDS)
-    return is_hinted and _HEDGE.search(lower) is not None
+    return _HEDGE.is_in(lower, words)
 
 
 def _rule(lower: str, words: frozenset[str]) -> float:
-    if words.isdisjoint(_RULE_WORDS) and lower.isascii():
-        return 0.0
-    return 1.0 if _STRONG_RULE.search(lower) else 0.5 if _WEAK_RULE.search(lower) else 0.0
+    return 1.0 if _STRONG_RULE.is_in(lower, words) else 0.5 if _WEAK_RULE.is_in(lower, words) else 0.0
 
 
 def _of_work(lower: str, *, own: bool) -> tuple[Kind, float]:
     failed = has_failed(lower)
-    is_done = _DONE.search(lower) is not None and not _NOT_DONE.search(lower)
+    is_done = _DONE.is_in(lower) and not _NOT_DONE.search(lower)
     # "Fixed the failing test" is done; "the fix failed again" is not.
     if is_done and not (failed and not _DONE_FIRST.match(lower) and not lower.startswith("i ")):
         return Kind.DONE, 1.0 if own else 0.6
