@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -61,6 +61,7 @@ from memory_service.text.retelling import retells_any
 from memory_service.text.similarity import groups_of
 
 _log = logging.getLogger("memory_service.memories.long_term")
+_Write = Callable[[Callable[[], Sequence[StoredMemory]]], Sequence[StoredMemory]]
 
 _LOOK_EVERY_SECONDS = 1.0
 _LOOK_SHARE = 0.02  # of the time, at most, may a look for changes take
@@ -123,13 +124,13 @@ class LongTermMemory:
         return memory.model_copy(update={"degraded": missing}) if missing else memory
 
     def remember_all(
-        self, drafts: Sequence[EntryDraft], *, during: Callable[[], AbstractContextManager[None]] = nullcontext
+        self, drafts: Sequence[EntryDraft], *, write: _Write = lambda append: append()
     ) -> tuple[list[StoredMemory | None], list[str]]:
         """Append those facts to the files of their days that no memory states yet, and index them.
 
         Args:
             drafts: The facts.
-            during: What is held while they are written to the disk.
+            write: Calls what stores the new ones, and holds and stores what belongs to that.
 
         Returns:
             Where each stands, None for one that was known and was not written; and what failed after they were on
@@ -141,10 +142,9 @@ class LongTermMemory:
         missing = [*behind, *unread_texts]
         fresh = [first for first, *more in groups_of(texts) if known_numbers.isdisjoint((first, *more))]
         fresh = [at for at in fresh if not retells_any(texts[at], texts[:at])]
+        entries = write(lambda: self.files.notes.append_all([drafts[at] for at in fresh]))
         if not fresh:
             return [None] * len(drafts), missing
-        with during():
-            entries = self.files.notes.append_all([drafts[at] for at in fresh])
         # Another process may have written the same meanwhile.
         memories = {at: entry for at, entry in zip(fresh, entries, strict=True) if not entry.duplicate}
         paths = list(dict.fromkeys(entry.path for entry in entries))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -36,6 +37,7 @@ from memory_service.text.speech import said_moment
 
 if TYPE_CHECKING:
     from memory_service.runtime.session_services import SessionRuntime, SessionSnapshot
+    from memory_service.schemas.entries import StoredMemory
     from memory_service.schemas.messages import AppendedMessages
 
 FlushMethod = Literal["agent", "model", "extractive", "none"]
@@ -260,10 +262,26 @@ class Flushes:
             )
             for candidate in found.candidates
         ]
-        # Of a session that was deleted meanwhile nothing is written any more.
-        memories, missing = self._services.longterm.remember_all(
-            drafts, during=lambda: snapshot.session.hold(snapshot.state)
-        )
+        messages = (stretch[0].seq, stretch[-1].seq) if stretch else None
+
+        def write(append: Callable[[], Sequence[StoredMemory]]) -> Sequence[StoredMemory]:
+            """Stores the memories and the record of that, in this order, or together where the storage can."""
+            with self._services.logs.unit():
+                # Of a session that was deleted meanwhile nothing is written any more.
+                with snapshot.session.hold(snapshot.state) if drafts else nullcontext():
+                    entries = append()
+                if messages is not None:
+                    mark = FlushRecord(
+                        from_seq=messages[0],
+                        to_seq=messages[1],
+                        method=found.method,
+                        written=sum(not entry.duplicate for entry in entries),
+                        reason=found.reason,
+                    )
+                    snapshot.session.note([mark], snapshot.state)
+            return entries
+
+        memories, missing = self._services.longterm.remember_all(drafts, write=write)
         written_memories = [
             FlushedMemory(
                 memory_id=entry.memory_id,
@@ -275,16 +293,6 @@ class Flushes:
             for entry, candidate in zip(memories, found.candidates, strict=True)
             if entry is not None and not entry.duplicate
         ]
-        messages = (stretch[0].seq, stretch[-1].seq) if stretch else None
-        if messages is not None:
-            mark = FlushRecord(
-                from_seq=messages[0],
-                to_seq=messages[1],
-                method=found.method,
-                written=len(written_memories),
-                reason=found.reason,
-            )
-            snapshot.session.note([mark], snapshot.state)
         return _report(
             path=written_memories[-1].path if written_memories else None,
             written=written_memories,

@@ -224,6 +224,15 @@ class LogStore(Protocol):
             StorageFailed: The storage did not let it go; the same again goes on with it.
         """
 
+    def unit(self) -> AbstractContextManager[None]:
+        """Has all that one thread stores in the workspace meanwhile last together, where the engine can.
+
+        For moments: no model is called within. Files have no such thing: there each write lasts by itself, in order.
+
+        Raises:
+            StorageFailed: The storage did not take it; where the engine can, none of it is there.
+        """
+
     def has_remains(self, session_id: str) -> bool:
         """True if the log of a session, or what a trim or a repair put beside it, is there."""
 

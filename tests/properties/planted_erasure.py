@@ -63,8 +63,8 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
         ),
         "a flush writes what was deleted meanwhile": _mutant(
             flushes,
-            "            drafts, during=lambda: snapshot.session.hold(snapshot.state)\n",
-            "            drafts\n",
+            "                with snapshot.session.hold(snapshot.state) if drafts else nullcontext():\n",
+            "                with nullcontext():\n",
             erased.check_a_delete_stops_what_is_under_way,
         ),
         "a receipt is stored behind a delete": _mutant(

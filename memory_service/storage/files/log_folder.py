@@ -12,7 +12,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 from indexer.common import LRU
@@ -140,6 +140,10 @@ class LogFolder:
         with storage_errors(self._folder.name):
             disk.sweep([self._folder], of=name)
         self._remove_unnamed(but=())
+
+    def unit(self) -> AbstractContextManager[None]:
+        """Nothing: each write of a file lasts by itself."""
+        return nullcontext()
 
     def has_remains(self, session_id: str) -> bool:
         """True if the log of a session, or what a trim or a repair put beside it, is there."""

@@ -15,7 +15,7 @@ from memory_service.sessions.codec import LogLine, RecordDraft, decode, encode
 from memory_service.storage.postgres.workspace_rows import WorkspaceRows
 
 # The edition of a log for its readers: another one, too, once the database may have lost what was last written.
-EDITION: Final[LiteralString] = "(hashtextextended(edition::text || " + INCARNATION + ", 0) & 9223372036854775807)"
+EDITION: Final[LiteralString] = "(hashtextextended(edition::text || " + INCARNATION + ", 0) & 4611686018427387903)"
 _ROWS_AT_ONCE = 256
 # What a line has beside its number, its time, its kind and its end.
 _FRAME_BYTES = len(encode(RecordDraft(kind="message", rest=""), seq=1, ts="")) - 1

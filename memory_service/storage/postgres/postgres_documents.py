@@ -81,7 +81,7 @@ class PostgresDocuments:
 
     def spelling(self, path: str) -> str:
         """A path as it is stored; one of a new document is in NFC, below the folders that are there."""
-        if path.isascii():
+        if path.isascii() or name_fault(path, backslash=True):
             return path
         composed_path = to_nfc(path)
         with self._rows.reading() as transaction:

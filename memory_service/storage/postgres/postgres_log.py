@@ -52,7 +52,7 @@ from memory_service.storage.revisions import ATTEMPTS, kept_changing
 
 _ROWS_AT_ONCE = 256
 _EXPECTED: Final[LiteralString] = (
-    "(%(last_seq)s::bigint IS NULL OR last_seq = %(last_seq)s) "
+    "(%(last_seq)s::numeric IS NULL OR last_seq = %(last_seq)s) "
     "AND CASE WHEN %(edition)s = 0 THEN true ELSE " + EDITION + " = %(edition)s END"
 )
 _APPEND: Final[LiteralString] = (

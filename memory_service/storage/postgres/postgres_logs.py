@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from indexer.stores import PostgresDatabase
@@ -114,6 +115,12 @@ class PostgresLogs:
     def delete(self, session_id: str, *, first: Callable[[], None] = lambda: None) -> None:
         """Removes a log, what trims put aside of it, and the contents that no other log names."""
         self.open(session_id).delete(first=first)
+
+    @contextmanager
+    def unit(self) -> Iterator[None]:
+        """A transaction, of which all is a part that its thread does in the workspace meanwhile."""
+        with self._rows.writing():
+            yield
 
     def has_remains(self, session_id: str) -> bool:
         """True if the log of a session is there; what trims put aside goes with it."""

@@ -25,6 +25,7 @@ from indexer import (
     failed_read,
     is_memory_path,
     is_session_path,
+    name_fault,
 )
 from indexer.stores import PostgresDatabase, Transaction
 from memory_service.storage.postgres.log_rows import last_lines
@@ -120,7 +121,7 @@ class PostgresSource:
 
     def spelling(self, path: str) -> str:
         """See `Source`."""
-        if path.isascii():
+        if path.isascii() or name_fault(path, backslash=True):
             return path
         with self._reading() as transaction:
             return (transaction and known_spelling(transaction, path)) or path

@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from memory_service.errors import Conflict, InvalidRequest, NotFound
@@ -121,6 +121,9 @@ class MemoryLogs:
             self.open(session_id)
             first()
             self.store(session_id, None)
+
+    def unit(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def has_remains(self, session_id: str) -> bool:
         return session_id in self.rows
