@@ -106,7 +106,9 @@ def running_process(home: Path, environment: dict[str, str]) -> Iterator[str]:
 
 
 @contextmanager
-def own_process(home: Path, environment: dict[str, str], *, log: Path | None = None) -> Iterator[tuple[str, int]]:
+def own_process(
+    home: Path, environment: dict[str, str], *, log: Path | None = None, health: str = "ready"
+) -> Iterator[tuple[str, int]]:
     """The same; gives the id of the process too, and writes what it says on its way into a file, if one is given."""
     with listening("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
@@ -115,20 +117,20 @@ def own_process(home: Path, environment: dict[str, str], *, log: Path | None = N
         process = subprocess.Popen(command, env={**os.environ, **environment}, stderr=said)
     url = f"http://127.0.0.1:{port}"
     try:
-        _wait_until_ready(url, process)
+        _wait_until_ready(url, process, health)
         yield url, process.pid
     finally:
         process.terminate()
         process.wait(timeout=120)
 
 
-def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_ready(url: str, process: subprocess.Popen[bytes], health: str = "ready") -> None:
     with httpx.Client(timeout=2, verify=NO_TLS) as http:
         for _ in range(600):
             if process.poll() is not None:
                 raise RuntimeError(f"the server ended with {process.returncode}")
             try:
-                if http.get(f"{url}/health/ready").is_success:
+                if http.get(f"{url}/health/{health}").is_success:
                     return
             except httpx.TransportError:
                 pass

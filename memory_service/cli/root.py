@@ -33,6 +33,7 @@ _COMMANDS = {
     "workspaces": "homes",
     "join": "homes",
     "sync": "sync",
+    "migrate": "migrate",
     "status": "index",
     "doctor": "index",
 }

@@ -17,7 +17,16 @@ from pathlib import Path
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from indexer.common import lazy_regex
 from indexer.stores import DEFAULT_STORE, STORES
@@ -32,6 +41,7 @@ from memory_service.home import DEFAULT_HOME, PREFIX, WORKSPACE_NAME, check_form
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
 
 FILE_NAME = "memory-service.toml"
+_WITHOUT_BLANKS = lazy_regex(r"\S+")
 # Name of the service's own context engine.
 OWN_ENGINE = "default"
 # Of a checkout; an installed package has it elsewhere, and no home looks like that.
@@ -49,7 +59,8 @@ def _json_table(value: object, example: str) -> object:
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # An error shows no value: some are secrets.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 class Upstream(_Table):
@@ -249,6 +260,13 @@ class Settings(_Table):
         default={},
         description='Folders indexed too, "~/notes;docs=~/project/docs::*.md,!drafts/"; a table names workspaces.',
     )
+    database_url: SecretStr = Field(
+        default=SecretStr(""),
+        description='PostgreSQL in the place of files, for several servers: "postgresql://user:password@host/name".',
+    )
+    database_direct_url: SecretStr = Field(
+        default=SecretStr(""), description="The server's own address, if database_url is that of a pooler."
+    )
     max_body_bytes: int = Field(default=64 * 1024 * 1024, ge=1024, description="Larger HTTP bodies are refused.")
     store: str = Field(default=DEFAULT_STORE, description="Where indexes are kept.")
     receipt_days: int = Field(default=30, ge=1, le=36_500, description="How long receipts are kept.")
@@ -337,6 +355,23 @@ class Settings(_Table):
     def _readable_paths(cls, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         for entries in value.values():
             read_extra_paths(entries)
+        return value
+
+    @field_validator("database_url", "database_direct_url")
+    @classmethod
+    def _is_of_a_database(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
+        if not (address := value.get_secret_value()):
+            return value
+        if not address.startswith(("postgresql://", "postgres://")) or _WITHOUT_BLANKS.fullmatch(address) is None:
+            raise ValueError('write it as "postgresql://user:password@host:5432/name", with %20 for a blank')
+        if info.field_name == "database_url" and info.data.get("extra_paths"):
+            raise ValueError(
+                "extra_paths names folders of this machine, which other servers on the database do not have. Unset it, "
+                "and bring these notes into a workspace with memory-service sync"
+            )
+        database = info.data.get("database_url")
+        if info.field_name == "database_direct_url" and database is not None and not database.get_secret_value():
+            raise ValueError("it is beside database_url, which is not set")
         return value
 
     @field_validator("store")

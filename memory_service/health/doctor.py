@@ -81,6 +81,8 @@ def examine(
         measures: Whether the index is measured too, if it is sound.
     """
     yield _check("home", lambda: _home(settings.home, storage))
+    for name, detail, remedy in storage.checks():
+        yield Check(name=name, ok=not remedy, detail=detail, remedy=remedy)
     parts = storage.workspace(workspace)
     embedders = _used_models(settings, storage, workspace, embedder)
     model = _check("model", lambda: _models(embedders))

@@ -7,7 +7,7 @@ engine, and touches no disk and no database.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,6 +69,18 @@ class WorkspaceContents(NamedTuple):
     sessions: int
     modified_at: dt.datetime
     project: str
+
+
+class StorageCheck(NamedTuple):
+    """A part that an engine stands on, tried by using it.
+
+    Attributes:
+        remedy: What mends it; empty if it is sound.
+    """
+
+    name: str
+    detail: str
+    remedy: str
 
 
 class Storage(Protocol):
@@ -145,6 +157,9 @@ class Storage(Protocol):
 
     def fault(self) -> str:
         """Why nothing can be written; empty if it can. Writes nothing."""
+
+    def checks(self) -> Sequence[StorageCheck]:
+        """Checks of what the engine stands on beside the home; none of files."""
 
     def close(self) -> None:
         """Gives back what the storage holds."""

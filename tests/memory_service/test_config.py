@@ -7,7 +7,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from memory_service.config import (
     FILE_NAME,
@@ -262,6 +262,30 @@ def test_settings_do_not_change() -> None:
         Settings().port = 1
     with pytest.raises(ValidationError):
         Settings().ranking.fusion = "rrf"
+
+
+def test_a_password_of_a_database_stands_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = "postgresql://eve:s3cret@db.example.org/memory"
+    monkeypatch.setenv(PREFIX + "DATABASE_URL", address)
+    settings = load_settings(home=tmp_path)
+    assert settings.database_url.get_secret_value() == address
+    for shown in (repr(settings), str(settings), settings.model_dump_json(), str(settings.model_dump())):
+        assert "s3cret" not in shown
+    for wrong in ("mysql://eve:s3cret@db/x", "postgresql://eve:s3cret@db/a b", "s3cret"):
+        message = refused(home=tmp_path, database_url=wrong)
+        assert "postgresql://user:password@host:5432/name" in message and "s3cret" not in message
+        with pytest.raises(ValidationError) as raised:
+            Settings(database_url=SecretStr(wrong))
+        assert "s3cret" not in str(raised.value)
+
+
+def test_a_database_has_no_folders_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = "postgresql://db.example.org/memory"
+    message = refused(home=tmp_path, database_url=address, extra_paths="~/notes")
+    assert "folders of this machine" in message and "memory-service sync" in message
+    assert "database_url, which is not set" in refused(home=tmp_path, database_direct_url=address)
+    monkeypatch.setenv(PREFIX + "DATABASE_URL", address)
+    assert load_settings(home=tmp_path, database_direct_url=address).database_direct_url.get_secret_value() == address
 
 
 def test_the_page_of_settings_lists_all_of_them() -> None:

@@ -9,6 +9,7 @@ Source: https://www.psycopg.org/psycopg3/docs/advanced/pipeline.html
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from threading import Lock, RLock, local
@@ -26,6 +27,8 @@ Cursor: TypeAlias = "psycopg.Cursor[tuple[Any, ...]]"
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 CONNECT_SECONDS = 5
+# After so long without a connection it is asked why there is none.
+_PATIENCE_SECONDS = 0.5
 # A statement that waits longer for another transaction's row is given up.
 LOCK_SECONDS = 30
 # No workspace: for tables that are of all of them.
@@ -60,6 +63,13 @@ _KINDS: Final[Mapping[str, tuple[type[StoreError], str]]] = {
     "3D": (DatabaseUnreachable, _UNREACHABLE),
     "57": (DatabaseUnreachable, _UNREACHABLE),
     "XX": (StoreCorrupt, "Look into its log, and restore a backup."),
+}
+
+_REFUSALS: Final[Mapping[str, tuple[type[StoreError], str]]] = {
+    "connection slots": _KINDS["53300"],
+    "too many ": _KINDS["53300"],
+    "authentication failed": (DatabaseUnreachable, "Correct user and password in database_url."),
+    "no password supplied": (DatabaseUnreachable, "Write the password into database_url."),
 }
 
 
@@ -187,6 +197,8 @@ class PostgresDatabase:
             if self._pool is None:
                 from psycopg_pool import ConnectionPool
 
+                # What it says of connections that it does not get, whoever asked for one says better.
+                logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
                 self._pool = ConnectionPool(
                     self._address,
                     min_size=0,
@@ -303,15 +315,30 @@ class PostgresDatabase:
         return getattr(self._current, "transaction", None) is not None
 
     def take(self) -> Connection:
-        """A connection of the pool, which the caller puts back there."""
+        """A connection of the pool, which the caller puts back there.
+
+        Raises:
+            StoreError: The server does not answer, or all connections are at work for too long.
+        """
         from psycopg_pool import PoolTimeout
 
+        with suppress(PoolTimeout):
+            return self.pool.getconn(_PATIENCE_SECONDS)
+        # The pool does not say why it has none: a connection beside it does, unless all of the pool are at work.
+        self._reach().close()
         try:
             return self.pool.getconn(CONNECT_SECONDS)
         except PoolTimeout:
-            # The pool does not say why: a connection of its own does, unless all of the pool are at work.
-            self.connect().close()
-            raise
+            raise StoreLocked(
+                f"All {self._connections} connections of this process to the database {self.place} are at work. "
+                "Try again later."
+            ) from None
+
+    def _reach(self) -> Connection:
+        import psycopg
+
+        with self.errors():
+            return psycopg.connect(self._address, **self._options(pooled=self._is_pooled))
 
     def connect(self, **options: Any) -> Connection:
         """A connection of its own to the server itself, outside the pool, without a transaction; the caller closes it.
@@ -367,6 +394,9 @@ class PostgresDatabase:
             # No server answered: a refused connection, or one that broke.
             kind, remedy = DatabaseUnreachable, _UNREACHABLE
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        if not state:
+            # What a server says to one that it does not let in comes as text alone.
+            kind, remedy = next((refusal for text, refusal in _REFUSALS.items() if text in reason), (kind, remedy))
         for address in (self._address, self._direct_address):
             reason = reason.replace(address, self.place)
             for secret in _passwords(address):

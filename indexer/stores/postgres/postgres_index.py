@@ -308,7 +308,9 @@ class PostgresSegments(SegmentSource):
         if now is None:
             return None
         with suppress(OSError):
-            self._scratch.mkdir(parents=True, exist_ok=True)
+            # Of the owner alone, as is the folder above where there was none.
+            self._scratch.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._scratch.mkdir(mode=0o700, exist_ok=True)
         return self._scratch / f"index-{ws}-{now.gen}.pack"
 
     def sync(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from indexer.stores import DEFAULT_STORE, open_store
 from memory_service.config.extra_paths import read_extra_paths
 from memory_service.errors import InvalidName, NotFound, StorageFailed
 from memory_service.home import WORKSPACE_NAME, check_workspace, make_home, project_of_workspace
-from memory_service.storage.base import WorkspaceContents, WorkspaceStorage
+from memory_service.storage.base import StorageCheck, WorkspaceContents, WorkspaceStorage
 from memory_service.storage.files import disk
 from memory_service.storage.files.disk import storage_errors
 from memory_service.storage.files.document_files import FileDocuments
@@ -183,6 +183,10 @@ class FileStorage:
     def fault(self) -> str:
         """Why nothing can be written into the home, or where it would be made."""
         return disk.write_fault(self._home)
+
+    def checks(self) -> Sequence[StorageCheck]:
+        """None: the home itself is all."""
+        return ()
 
     def close(self) -> None:
         """Gives back what the processes of the home share."""

@@ -148,7 +148,7 @@ class DirectLine:
         if self._connection is None:
             self._database.prepare()
             if self.number == 0:
-                _require_locks(self._database)
+                require_locks(self._database)
             # A network that is gone is noticed as soon as the database would notice it.
             connection = self._database.connect(tcp_user_timeout=int(SILENCE_SECONDS * 1000))
             try:
@@ -216,7 +216,7 @@ class DirectLine:
             self._wake_reader.recv(4096)
 
 
-def _require_locks(database: PostgresDatabase) -> None:
+def require_locks(database: PostgresDatabase) -> None:
     """Make sure that locks are what they say: what one connection holds, another one does not get.
 
     Raises:

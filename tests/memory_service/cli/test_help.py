@@ -16,7 +16,7 @@ from tests.memory_service.cli.commands import CommandLine
 
 COMMANDS = (
     "demo", "serve", "mcp", "connect", "disconnect", "reindex", "search", "context", "get", "remember",
-    "entries", "edit", "forget", "sessions", "hook", "workspaces", "join", "sync", "status", "doctor",
+    "entries", "edit", "forget", "sessions", "hook", "workspaces", "join", "sync", "migrate", "status", "doctor",
 )  # fmt: skip
 HEAVY = ("numpy", "fastapi", "pydantic", "apsw", "onnxruntime", "tokenizers", "httpx", "rich", "uvicorn")
 
