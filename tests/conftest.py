@@ -19,6 +19,7 @@ from indexer.language.ornaments import FAILURES, ReaderFailures
 from tests.postgres import empty_database as empty_database
 from tests.postgres import migrated_database as migrated_database
 from tests.postgres import postgres_databases as postgres_databases
+from tests.postgres import shared_database as shared_database
 from tests.tiers import ROOT, SHARE_OF_INPUTS, TIERS, Durations, file_of, processor_seconds
 
 # How long an input takes says nothing on a machine that others use.

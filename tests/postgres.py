@@ -161,6 +161,7 @@ class TestDatabases:
         self._address = address
         self._names = list[str]()
         self._template = ""
+        self._shared = ""
 
     def empty(self) -> str:
         """The address of a new database without tables."""
@@ -175,6 +176,13 @@ class TestDatabases:
             make_tables(address)
             self._template = address.rpartition("/")[2]
         return self._make(self._template)
+
+    def shared(self) -> str:
+        """The address of a migrated database that tests share, each with other workspaces: to make one costs more."""
+        if not self._shared:
+            self._shared = self.migrated()
+            self._names.remove(self._shared.rpartition("/")[2])
+        return self._shared
 
     def snapshot(self, address: str) -> Callable[[], None]:
         """A function that puts a database back as it is now, as a restored backup does."""
@@ -191,6 +199,8 @@ class TestDatabases:
 
     def drop(self, *, keep_template: bool = True) -> None:
         """Drop what was made, but for the one that others are copied from."""
+        if not keep_template and self._shared:
+            self._names.append(self._shared.rpartition("/")[2])
         kept = [self._template] if keep_template and self._template else []
         for name in self._names:
             if name not in kept:
@@ -239,6 +249,12 @@ def empty_database(postgres_databases: TestDatabases) -> Iterator[str]:
     """The address of a database without tables."""
     yield postgres_databases.empty()
     postgres_databases.drop()
+
+
+@pytest.fixture
+def shared_database(postgres_databases: TestDatabases) -> str:
+    """The address of a database with all tables, in which other tests have other workspaces."""
+    return postgres_databases.shared()
 
 
 @pytest.fixture

@@ -1,16 +1,24 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from indexer.testing import HashEmbedder
-from tests.indexer.workspace import Workspace
+from tests.indexer.workspace import NamedStores, Workspace
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, request: pytest.FixtureRequest) -> Workspace:
-    return Workspace(tmp_path / "workspace", store=getattr(request, "param", "sqlite"))
+def stores(request: pytest.FixtureRequest) -> Iterator[NamedStores]:
+    opener = NamedStores(lambda: str(request.getfixturevalue("shared_database")))
+    yield opener
+    opener.close()
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, request: pytest.FixtureRequest, stores: NamedStores) -> Workspace:
+    return Workspace(tmp_path / "workspace", store=getattr(request, "param", "sqlite"), stores=stores)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from indexer.sources.base import Content, SourceFile
 from indexer.testing import HashEmbedder
 from tests.indexer.memory_source import MemorySource
 from tests.indexer.talks import batches, turns
-from tests.indexer.workspace import STORE_NAMES, TODAY, store_named, texts
+from tests.indexer.workspace import STORE_NAMES, TODAY, NamedStores, texts
 
 FILES = {
     "MEMORY.md": "- The deploy is on Tuesdays.\n- 部署在周二。\n",
@@ -24,8 +24,8 @@ QUESTIONS = ("when is the deploy?", "部署", "where does Ann live?", "staging p
 
 
 @pytest.fixture(params=STORE_NAMES)
-def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
-    store = store_named(request.param, tmp_path)
+def index(request: pytest.FixtureRequest, tmp_path: Path, stores: NamedStores) -> Iterator[Index]:
+    store = stores.open(request.param, tmp_path)
     made = Index(MemorySource(FILES), HashEmbedder(), store=store, today=lambda: TODAY)
     made.sync()
     yield made
@@ -93,9 +93,9 @@ class _Erasing(MemorySource):
 
 
 @pytest.mark.parametrize("store", STORE_NAMES)
-def test_what_is_erased_while_it_is_read_is_taken_back(store: str, tmp_path: Path) -> None:
+def test_what_is_erased_while_it_is_read_is_taken_back(store: str, tmp_path: Path, stores: NamedStores) -> None:
     source = _Erasing({**FILES, "memory/secret.md": "- The word is wombat.\n"})
-    index = Index(source, HashEmbedder(), store=store_named(store, tmp_path), today=lambda: TODAY)
+    index = Index(source, HashEmbedder(), store=stores.open(store, tmp_path), today=lambda: TODAY)
     index.sync()
     assert index.passages_of(["memory/secret.md"]) == () and "wombat" not in "".join(texts(index, "wombat"))
     assert index.status().pending == 0

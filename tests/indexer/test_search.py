@@ -325,7 +325,7 @@ def test_numbers_of_messages_may_be_large(workspace: Workspace, mode: Mode, pack
     ]
     workspace.write("sessions/talk.jsonl", "".join(lines))
     index = workspace.synced(HashEmbedder(), pack_passages=pack_passages)
-    assert bool(index.status().packed) is (pack_passages == 0 and workspace.keeps_files)
+    assert bool(index.status().packed) is (pack_passages == 0 and workspace.packs)
     for gone in numbers:
         kept = SearchFilter(without=(LineRange(path="sessions/talk.jsonl", start_line=gone, end_line=gone),))
         found = index.search("quokka", mode=mode, filter=kept, limit=10**20).hits

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,13 @@ import pytest
 from indexer import Embedder, EmbeddingError, Index, LanguageChoice, SearchFilter
 from indexer.stores import open_store
 from indexer.stores.base import IndexStore
+from indexer.stores.postgres.postgres_database import PostgresDatabase
+from indexer.stores.postgres.postgres_index import open_postgres_index
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from tests.indexer.memory_store import InMemoryStore
 
-STORE_NAMES = ("sqlite", "memory")
+STORE_NAMES = ("sqlite", "memory", "postgres")
 # The fixture `workspace` with its index in each of the stores.
 every_store = pytest.mark.parametrize("workspace", [*STORE_NAMES], indirect=True)
 
@@ -31,23 +34,53 @@ LONG_AGO_NS = 1_700_000_000_123_456_789
 NOBODY = 65534
 
 
-def store_named(name: str, folder: Path) -> IndexStore:
-    """A store for the index of a folder, by its name in `STORE_NAMES`."""
-    return InMemoryStore() if name == "memory" else open_store(name, folder)
+class NamedStores:
+    """Opens stores by their names in `STORE_NAMES`.
+
+    Args:
+        address: Gives the address of the database of the test.
+    """
+
+    def __init__(self, address: Callable[[], str]) -> None:
+        self._address = address
+        self._databases = list[PostgresDatabase]()
+
+    def open(self, name: str, folder: Path) -> IndexStore:
+        """A store for the index of a folder, as another process would open it, but for a new one in memory."""
+        if name == "postgres":
+            self._databases.append(PostgresDatabase(self._address()))
+            # The database is shared: the folder's name alone is that of other tests, too.
+            workspace = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+            return open_postgres_index(self._databases[-1], workspace, folder.parent / "scratch")
+        return InMemoryStore() if name == "memory" else open_store(name, folder)
+
+    def close(self) -> None:
+        """Close the connections."""
+        for database in self._databases:
+            database.close()
 
 
 class Workspace:
-    """A folder with memories, and the store of its index."""
+    """A folder with memories, and the store of its index.
 
-    def __init__(self, root: Path, *, store: str = "sqlite") -> None:
+    Attributes:
+        keeps_files: True if its store is in files of the folder.
+        packs: True if its store packs a large index.
+    """
+
+    def __init__(self, root: Path, *, store: str = "sqlite", stores: NamedStores | None = None) -> None:
         self.root = root
+        self._name = store
+        self._stores = stores
         self._shared = InMemoryStore() if store == "memory" else None
-        self.keeps_files = self._shared is None
+        self.keeps_files, self.packs = store == "sqlite", store != "memory"
         (root / "memory").mkdir(parents=True)
 
     def store(self) -> IndexStore:
         """The store, as another process would open it."""
-        return self._shared.reopen() if self._shared else open_store("sqlite", self.root)
+        if self._shared:
+            return self._shared.reopen()
+        return self._stores.open(self._name, self.root) if self._stores else open_store(self._name, self.root)
 
     def write(self, path: str, text: str | bytes) -> Path:
         file = self.root / path

@@ -23,12 +23,12 @@ _FILE: Final[dict[LiteralString, LiteralString]] = {
     "version": "bytea", "checked_ns": "bigint", "content_hash": "text", "failure": "text", "known_version": "bytea",
 }  # fmt: skip
 _PASSAGE: Final[dict[LiteralString, LiteralString]] = {
-    "key": "bigint", "file": "bigint", "ordinal": "int", "start_line": "int", "end_line": "int", "text": "bytea",
+    "key": "bigint", "file": "bigint", "ordinal": "int", "start_line": "bigint", "end_line": "bigint", "text": "bytea",
     "heading": "bytea", "opens_section": "boolean", "day": "int", "written": "bigint", "label": "int", "marks": "int",
     "tags": "bytea", "greeted": "int", "chars": "int", "length": "int", "text_hash": "bytea", "terms": "bytea",
 }  # fmt: skip
 _MOVED: Final[dict[LiteralString, LiteralString]] = {
-    "key": "bigint", "ordinal": "int", "start_line": "int", "end_line": "int", "heading": "bytea",
+    "key": "bigint", "ordinal": "int", "start_line": "bigint", "end_line": "bigint", "heading": "bytea",
     "opens_section": "boolean", "marks": "int", "tags": "bytea", "label": "int", "written": "bigint",
 }  # fmt: skip
 

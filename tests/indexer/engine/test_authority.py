@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from indexer import Hit, Index
 from indexer.testing import HashEmbedder
 from tests.indexer.memory_store import InMemoryStore
-from tests.indexer.workspace import STORE_NAMES, store_named
+from tests.indexer.workspace import STORE_NAMES, NamedStores
 
 _TODAY = dt.date(2026, 11, 25)
 
 
 @pytest.fixture(params=STORE_NAMES)
-def index(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Index]:
-    made = Index(tmp_path, None, store=store_named(request.param, tmp_path), today=lambda: _TODAY, zone=dt.UTC)
+def index(tmp_path: Path, request: pytest.FixtureRequest, stores: NamedStores) -> Iterator[Index]:
+    made = Index(tmp_path, None, store=stores.open(request.param, tmp_path), today=lambda: _TODAY, zone=dt.UTC)
     yield made
     made.close()
 

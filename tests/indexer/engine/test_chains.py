@@ -12,14 +12,14 @@ import pytest
 from indexer import Hit, Index, SearchFilter
 from indexer.language.facts import UNREAD_FACTS
 from tests.growth import assert_costs_at_most
-from tests.indexer.workspace import STORE_NAMES, store_named
+from tests.indexer.workspace import STORE_NAMES, NamedStores
 
 Search = Callable[..., tuple[Hit, ...]]
 
 
 @pytest.fixture(params=STORE_NAMES)
-def index(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Index]:
-    made = Index(tmp_path, None, store=store_named(request.param, tmp_path))
+def index(tmp_path: Path, request: pytest.FixtureRequest, stores: NamedStores) -> Iterator[Index]:
+    made = Index(tmp_path, None, store=stores.open(request.param, tmp_path))
     yield made
     made.close()
 

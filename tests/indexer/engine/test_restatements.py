@@ -10,15 +10,15 @@ import pytest
 
 from indexer import Index
 from tests.indexer.engine.test_authority import entry, say, shown, write
-from tests.indexer.workspace import STORE_NAMES, store_named
+from tests.indexer.workspace import STORE_NAMES, NamedStores
 
 _TODAY = dt.date(2026, 11, 25)
 _BUS, _BIKE = "I commute to work by bus.", "I commute to work by bike now."
 
 
 @pytest.fixture(params=STORE_NAMES)
-def index(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Index]:
-    made = Index(tmp_path, None, store=store_named(request.param, tmp_path), today=lambda: _TODAY, zone=dt.UTC)
+def index(tmp_path: Path, request: pytest.FixtureRequest, stores: NamedStores) -> Iterator[Index]:
+    made = Index(tmp_path, None, store=stores.open(request.param, tmp_path), today=lambda: _TODAY, zone=dt.UTC)
     yield made
     made.close()
 

@@ -6,6 +6,7 @@ import datetime as dt
 import itertools
 import random
 import re
+import secrets
 import shutil
 import struct
 import threading
@@ -56,8 +57,11 @@ Open = Callable[[], IndexStore]
 
 @pytest.fixture
 def database_address(request: pytest.FixtureRequest) -> str:
-    """The address of a database, if the test is of the store that is in one."""
-    return str(request.getfixturevalue("migrated_database")) if "postgres" in request.node.callspec.id else ""
+    """The address of a database, of its own if it is put back, if the test is of the store that is in one."""
+    if "postgres" not in request.node.callspec.id:
+        return ""
+    name = "migrated_database" if "snapshot" in request.fixturenames else "shared_database"
+    return str(request.getfixturevalue(name))
 
 
 @pytest.fixture(params=["sqlite", "memory", "postgres"])
@@ -65,7 +69,7 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path, database_address:
     """Opens the same store anew each time, as another process would."""
     opened: list[IndexStore] = []
     databases: list[PostgresDatabase] = []
-    shared = InMemoryStore()
+    shared, workspace = InMemoryStore(), secrets.token_hex(8)
 
     def connect() -> IndexStore:
         match request.param:
@@ -75,7 +79,7 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path, database_address:
                 opened.append(shared.reopen())
             case "postgres":
                 databases.append(PostgresDatabase(database_address))
-                opened.append(open_postgres_index(databases[-1], "w", tmp_path))
+                opened.append(open_postgres_index(databases[-1], workspace, tmp_path))
         return opened[-1]
 
     yield connect
