@@ -117,13 +117,25 @@ CREATE TABLE index_facts (
 );
 CREATE INDEX index_facts_key ON index_facts (ws, gen, key);
 
+-- The packed part that one machine has published, for the others, in parts of a megabyte.
+CREATE TABLE index_packs (
+    ws integer NOT NULL,
+    gen integer NOT NULL,
+    part integer NOT NULL,
+    revision bigint NOT NULL,
+    generation text NOT NULL,
+    content bytea STORAGE EXTERNAL NOT NULL,
+    PRIMARY KEY (ws, gen, part),
+    FOREIGN KEY (ws, gen) REFERENCES index_heads ON DELETE CASCADE
+);
+
 DO $$
 DECLARE
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY[
         'index_heads', 'index_files', 'index_gone', 'index_labels', 'index_passages', 'index_unembedded',
-        'index_vectors', 'index_facts'
+        'index_vectors', 'index_facts', 'index_packs'
     ] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);

@@ -13,7 +13,7 @@ from typing import Final
 
 from indexer.errors import StoreBusy, StoreError
 from indexer.stores.base import BesideState, IndexStore, Unfinished
-from indexer.stores.postgres.postgres_database import Connection, Transaction
+from indexer.stores.postgres.postgres_database import Transaction
 from indexer.stores.postgres.postgres_heads import PostgresHeads
 from indexer.types import Fingerprint
 
@@ -35,7 +35,7 @@ class PostgresBeside:
         self._heads = heads
         self._open_store = open_store
         self._next = 0
-        self._holder: Connection | None = None
+        self._is_held: Callable[[], bool] = lambda: False
 
     def state(self) -> BesideState:
         """See `Beside`."""
@@ -56,30 +56,14 @@ class PostgresBeside:
     @contextmanager
     def hold_lock(self) -> Iterator[None]:
         """See `Beside`."""
-        database = self._heads.database
-        ws = database.number(self._heads.workspace, make=True)
-        connection = database.connect()
-        try:
-            deadline = time.monotonic() + _LOCK_SECONDS
-            while not self._is_locked(connection, ws):
-                if time.monotonic() > deadline:
-                    raise StoreBusy(
-                        f"Another `reindex --full` of {self._heads.workspace} is running. "
-                        "Wait for it to end, or cancel it, and try again."
-                    )
-                time.sleep(_POLL_SECONDS)
-            self._holder = connection
+        busy = (
+            f"Another `reindex --full` of {self._heads.workspace} is running. "
+            "Wait for it to end, or cancel it, and try again."
+        )
+        with hold_database_lock(self._heads, _LOCK, seconds=_LOCK_SECONDS, message=busy) as is_held:
+            self._is_held = is_held
             self._delete_former()
             yield
-        finally:
-            self._holder = None
-            with suppress(Exception):
-                connection.close()
-
-    def _is_locked(self, connection: Connection, ws: int | None) -> bool:
-        with self._heads.database.errors():
-            row = connection.execute("SELECT pg_try_advisory_lock(%s::int, %s::int)", [_LOCK, ws]).fetchone()
-        return bool(row and row[0])
 
     def unfinished_generation(self) -> Unfinished | None:
         """See `Beside`."""
@@ -123,7 +107,7 @@ class PostgresBeside:
             yield lambda reached: self._put_in_use(transaction, row.gen, reached)
 
     def _put_in_use(self, transaction: Transaction, former: int, reached: Callable[[str], None]) -> None:
-        if self._holder is None or not self._is_locked(self._holder, transaction.workspace):
+        if not self._is_held():
             raise StoreError("The lock of the rebuild was lost. Run `memory-service reindex --full`.")
         key = {"ws": transaction.workspace, "former": former, "next": self._next}
         transaction.execute("UPDATE index_heads SET live = false WHERE ws = %(ws)s AND gen = %(former)s", key)
@@ -148,3 +132,35 @@ class PostgresBeside:
         if ws is not None:
             with self._heads.database.transaction(ws) as transaction:
                 transaction.execute(f"DELETE FROM index_heads WHERE ws = %(ws)s AND NOT live AND {which}", {"ws": ws})
+
+
+@contextmanager
+def hold_database_lock(
+    heads: PostgresHeads, lock: int, *, seconds: float, message: str
+) -> Iterator[Callable[[], bool]]:
+    """Hold an advisory lock of a workspace within the block, on a connection of its own, with which it is lost.
+
+    The value of the block tells, while it runs, whether the lock is held.
+
+    Raises:
+        StoreBusy: Somebody else holds it, as the message says.
+    """
+    database = heads.database
+    key = [lock, database.reserved_number(heads.workspace)]
+    connection = database.connect()
+
+    def try_lock() -> bool:
+        with database.errors():
+            row = connection.execute("SELECT pg_try_advisory_lock(%s::int, %s::int)", key).fetchone()
+        return bool(row and row[0])
+
+    try:
+        deadline = time.monotonic() + seconds
+        while not try_lock():
+            if time.monotonic() >= deadline:
+                raise StoreBusy(message)
+            time.sleep(_POLL_SECONDS)
+        yield try_lock
+    finally:
+        with suppress(Exception):
+            connection.close()

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from indexer.corpus import Corpus, Floats, Ints
@@ -22,10 +22,8 @@ from indexer.stores.base import (
     OfFile,
     OfTags,
     OfThings,
-    SegmentSource,
     StoreCounts,
     StoredPassage,
-    TermEntries,
     TermPosting,
     Unembedded,
     Version,
@@ -35,9 +33,10 @@ from indexer.stores.corpus_reader import CorpusReader, CorpusRows
 from indexer.stores.postgres.postgres_database import PostgresDatabase, Transaction
 from indexer.stores.postgres.postgres_generations import PostgresBeside
 from indexer.stores.postgres.postgres_heads import HeadRow, PostgresHeads, bytes_of, text_of
-from indexer.stores.postgres.postgres_nearest import nearest_vectors, stored_vectors, vectors_of
+from indexer.stores.postgres.postgres_nearest import nearest_vectors, vectors_of
+from indexer.stores.postgres.postgres_packs import PostgresSegments
 from indexer.stores.postgres.postgres_passages import read_passage_table, read_passages
-from indexer.stores.postgres.postgres_words import PostgresWords, stored_term_entries
+from indexer.stores.postgres.postgres_words import PostgresWords
 from indexer.stores.postgres.postgres_writes import PostgresWrite
 from indexer.stores.row_values import fingerprint_json
 from indexer.types import Fingerprint, SearchFilter, Vectors
@@ -168,8 +167,7 @@ class PostgresIndex:
         self, fingerprint: Fingerprint, *, only_missing: bool = False, keeping: Fingerprint | None = None
     ) -> Fingerprint:
         """See `IndexStore`."""
-        ws = self._database.number(self._workspace, make=True)
-        assert ws is not None
+        ws = self._database.reserved_number(self._workspace)
         with self._database.transaction(ws) as transaction:
             row = self._heads.lock(transaction)
             stored_fingerprint = row.fingerprint if row else None
@@ -286,44 +284,6 @@ class PostgresIndex:
             files=[*files],
         )
         return dict(rows)
-
-
-class PostgresSegments(SegmentSource):
-    """The material of a packed segment of an index in PostgreSQL; see `SegmentSource`.
-
-    Args:
-        heads: The index.
-        words: Its postings in memory, which nobody asks for once it is packed.
-        scratch: Folder of the segment.
-    """
-
-    def __init__(self, heads: PostgresHeads, words: PostgresWords, scratch: Path) -> None:
-        self._heads = heads
-        self._words = words
-        self._scratch = scratch
-
-    def path(self) -> Path | None:
-        """See `SegmentSource`."""
-        now, ws = self._heads.row(), self._heads.number()
-        if now is None:
-            return None
-        with suppress(OSError):
-            # Of the owner alone, as is the folder above where there was none.
-            self._scratch.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._scratch.mkdir(mode=0o700, exist_ok=True)
-        return self._scratch / f"index-{ws}-{now.gen}.pack"
-
-    def sync(self) -> None:
-        """See `SegmentSource`; what is committed is on the disk of the database already."""
-        self._words.forget()
-
-    def terms(self) -> Iterator[TermEntries]:
-        """See `SegmentSource`."""
-        return stored_term_entries(self._heads)
-
-    def vectors(self) -> Iterator[tuple[Ints, Vectors]]:
-        """See `SegmentSource`."""
-        return stored_vectors(self._heads)
 
 
 def open_postgres_index(database: PostgresDatabase, workspace: str, scratch: Path) -> PostgresIndex:
