@@ -1,4 +1,4 @@
-"""Processes that end at one of their steps: before a call of the file system, or before a statement of SQLite."""
+"""Processes that end at one of their steps, of those that a storage takes."""
 
 from __future__ import annotations
 
@@ -6,49 +6,34 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import apsw
-
-from tests.disk import Call, recorded
+from tests.storages import FILES, StorageCase
 
 KILLED = 137
 
 
-class Steps:
-    """Counts what is asked of the file system and of SQLite, and ends the process at one of them."""
-
-    def __init__(self, last: int) -> None:
-        self.last, self.count = last, 0
-
-    def __call__(self, _: object) -> None:
-        self.count += 1
-        if self.count == self.last:
-            os._exit(KILLED)
-
-    def watch(self, connection: apsw.Connection) -> None:
-        """Count the statements of a connection too."""
-        connection.trace_v2(apsw.SQLITE_TRACE_STMT, self)
-
-
-def killed_at(home: Path, last: int, act: Callable[[], object]) -> tuple[bool, int]:
+def killed_at(home: Path, last: int, act: Callable[[], object], *, storage: StorageCase = FILES) -> tuple[bool, int]:
     """Do something in a process of its own that ends at a step; whether it was done, and how many steps it took.
 
     Args:
-        home: The folder whose calls are counted.
+        home: The home that it is done to.
         last: The step that it ends before; 0 for none.
         act: What is done. What it would go on with in the background is cut as well.
+        storage: The storage of the home.
     """
     ours, theirs = os.pipe()
     child = os.fork()
     if not child:
-        steps = Steps(last)
+        count = 0
 
-        def told(call: Call) -> None:
-            steps(call)
+        def step() -> None:
+            nonlocal count
+            count += 1
+            if count == last:
+                os._exit(KILLED)
 
-        with recorded(home, told):
-            apsw.connection_hooks.append(steps.watch)
+        with storage.steps(home, step):
             act()
-            os.write(theirs, b"%d\n" % steps.count)
+            os.write(theirs, b"%d\n" % count)
             os._exit(0)
     os.close(theirs)
     with open(ours, "rb") as answer:

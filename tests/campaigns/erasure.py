@@ -1,9 +1,9 @@
 """Erasures that are killed at each of their steps: what was erased is nowhere below the home afterwards.
 
-`python -m tests.campaigns.erasure --runs 300` erases texts in every way there is, in English and in Chinese, in a
-process that ends at its n-th step: before a call of the file system, or before a statement of SQLite. In every third
-run another process serves the same home meanwhile. Then an erasure that was not acknowledged is asked for again, one
-that was is not, and every file of the home is searched for the bytes.
+`python -m tests.campaigns.erasure --runs 300 --storage files` erases texts in every way there is, in English and in
+Chinese, in a process that ends at its n-th step: before a call of the file system, or before a statement of SQLite. In
+every third run another process serves the same home meanwhile. Then an erasure that was not acknowledged is asked for
+again, one that was is not, and every place of the storage is searched for the bytes.
 """
 
 from __future__ import annotations
@@ -12,27 +12,26 @@ import argparse
 import itertools
 import os
 import random
-import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-import apsw
-
+from indexer.testing import HashEmbedder
 from memory_service.errors import NotFound
+from memory_service.runtime.models import Models
 from memory_service.schemas.compaction import SessionContextRequest
 from memory_service.service import MemoryService
-from tests.disk import Call, recorded
-from tests.properties.erased import NEW, S, W, found, opened, say
+from tests.kills import KILLED, killed_at
+from tests.properties.erased import NEW, S, W, opened, say
+from tests.storages import FILES, STORAGES, StorageCase
 
 SECRETS = ("zqerased unrepeatable", "抹去的秘密 不可复得")
 PATH = "memory/notes.md"
-_KILLED = 137
 _SERVED_SECONDS = 0.05
 
 Act = Callable[[MemoryService, str], object]
@@ -76,11 +75,10 @@ def _rebuilt_by_half(service: MemoryService, secret: str) -> object:
     """An index that is made anew, by a process that is killed when it has read the text."""
     _remembered(service, secret)
     service.put(W, PATH, f"- {NEW}\n", if_none_match=True)
-    home = service.settings.home
     child = os.fork()
     if not child:
-        with opened(home) as other:
-            other.reindex(W, full=True, on_progress=lambda _: os._exit(_KILLED))
+        with MemoryService(service.settings, embedder=HashEmbedder(), models=Models()) as other:
+            other.reindex(W, full=True, on_progress=lambda _: os._exit(KILLED))
     os.waitpid(child, 0)
     return None
 
@@ -101,26 +99,13 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 )
 
 
-class Steps:
-    """Counts what is asked of the file system and of SQLite, and ends the process at one of them."""
-
-    def __init__(self, last: int) -> None:
-        self.last, self.count = last, 0
-
-    def __call__(self, _: object) -> None:
-        self.count += 1
-        if self.count == self.last:
-            os._exit(_KILLED)
-
-    def watch(self, connection: apsw.Connection) -> None:
-        """Count the statements of a connection too."""
-        connection.trace_v2(apsw.SQLITE_TRACE_STMT, self)
-
-
-def _memory_id(home: Path, secret: str) -> str:
+def _memory_id(home: Path, storage: StorageCase, secret: str) -> str:
     """The id of the memory, as its comment tells it."""
-    for path in sorted((home / W / "memory").glob("*.md")):
-        lines = path.read_text("utf-8").splitlines()
+    with closing(storage.open(home)) as opened_storage:
+        documents = opened_storage.workspace(W).documents
+        texts = [documents.read(path).raw.decode() for path in sorted(documents.scan().documents)]
+    for text in texts:
+        lines = text.splitlines()
         for above, line in itertools.pairwise(lines):
             if secret in line and "memory id=" in above:
                 return above.partition("memory id=")[2].split()[0]
@@ -134,34 +119,20 @@ def _erase(kind: str, service: MemoryService, secret: str, memory_id: str) -> No
         KINDS[kind].erase(service, secret)
 
 
-def killed(home: Path, kind: str, secret: str, memory_id: str, last: int) -> tuple[bool, int]:
+def _killed(home: Path, storage: StorageCase, kind: str, secret: str, memory_id: str, last: int) -> tuple[bool, int]:
     """Erase in a process of its own that ends at a step; whether it was acknowledged, and how many steps it took."""
-    ours, theirs = os.pipe()
-    child = os.fork()
-    if not child:
-        steps = Steps(last)
 
-        def told(call: Call) -> None:
-            steps(call)
+    def erase() -> None:
+        _erase(kind, opened(home, storage=storage).__enter__(), secret, memory_id)
 
-        with recorded(home, told):
-            apsw.connection_hooks.append(steps.watch)
-            service = opened(home).__enter__()
-            _erase(kind, service, secret, memory_id)
-            os.write(theirs, b"%d\n" % steps.count)
-            # What it would still do in the background may be cut as well.
-            os._exit(0)
-    os.close(theirs)
-    with open(ours, "rb") as answer:
-        told_steps = answer.read()
-    os.waitpid(child, 0)
-    return bool(told_steps), int(told_steps or 0)
+    return killed_at(home, last, erase, storage=storage)
 
 
 class Serving:
     """Another process on the home, which searches until it is told to end."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, storage: StorageCase) -> None:
+        self._storage = storage
         down, self._down = os.pipe()
         self._up, up = os.pipe()
         self._child = os.fork()
@@ -185,7 +156,7 @@ class Serving:
         os.close(self._up)
 
     def _serve(self, home: Path, down: int, up: int) -> None:
-        with opened(home) as service:
+        with opened(home, storage=self._storage) as service:
             service.search(W, NEW)
             os.write(up, b"s")
             while True:
@@ -205,26 +176,30 @@ class Serving:
                 time.sleep(_SERVED_SECONDS)
 
 
-def run(template: Path, home: Path, kind: str, secret: str, last: int, *, served: bool) -> list[str]:
-    """One erasure, killed at a step; the files that hold the text afterwards."""
-    shutil.copytree(template, home, symlinks=True)
-    memory_id = _memory_id(home, secret)
-    serving = Serving(home) if served else None
-    acknowledged, _ = killed(home, kind, secret, memory_id, last)
+def run(
+    template: Path, home: Path, kind: str, secret: str, last: int, *, storage: StorageCase, served: bool
+) -> list[str]:
+    """One erasure, killed at a step; the places that hold the text afterwards."""
+    storage.copy(template, home)
+    memory_id = _memory_id(home, storage, secret)
+    serving = Serving(home, storage) if served else None
+    acknowledged, _ = _killed(home, storage, kind, secret, memory_id, last)
     if serving is not None:
         serving.again("" if acknowledged else kind, secret, memory_id)
-        left = found(home, secret)
+        left = storage.found(home, secret)
         serving.end()
         return left
-    with opened(home) as service:
+    with opened(home, storage=storage) as service:
         service.search(W, NEW)
         if not acknowledged:
             with suppress(NotFound):
                 _erase(kind, service, secret, memory_id)
-        return found(home, secret)
+        return storage.found(home, secret)
 
 
-def campaign(base: Path, runs: int, seed: int, told: Callable[[str], None]) -> Iterator[str]:
+def campaign(
+    base: Path, runs: int, seed: int, told: Callable[[str], None], *, storage: StorageCase = FILES
+) -> Iterator[str]:
     """Erasures of all kinds, killed at steps all over them; gives what was found, run by run."""
     dice = random.Random(seed)
     ways = list(itertools.product(KINDS, range(len(SECRETS))))
@@ -232,23 +207,23 @@ def campaign(base: Path, runs: int, seed: int, told: Callable[[str], None]) -> I
     number = 0
     for kind, language in ways:
         secret, template = SECRETS[language], base / f"{kind}-{language}".replace(" ", "-")
-        with opened(template) as service:
+        with opened(template, storage=storage) as service:
             KINDS[kind].before(service, secret)
-        assert found(template, secret), f"{kind}: there is nothing to erase"
+        assert storage.found(template, secret), f"{kind}: there is nothing to erase"
         whole = base / "whole"
-        shutil.copytree(template, whole, symlinks=True)
-        acknowledged, steps = killed(whole, kind, secret, _memory_id(whole, secret), 0)
+        storage.copy(template, whole)
+        acknowledged, steps = _killed(whole, storage, kind, secret, _memory_id(whole, storage, secret), 0)
         assert acknowledged and steps > 3, kind
-        shutil.rmtree(whole)
+        storage.remove(whole)
         spread = [1 + at * steps // share + dice.randrange(max(1, steps // share)) for at in range(share)]
         leaks = 0
         for last in spread[: max(0, runs - number)]:
             number += 1
             home = base / "home"
-            for left in run(template, home, kind, secret, last, served=number % 3 == 0):
+            for left in run(template, home, kind, secret, last, storage=storage, served=number % 3 == 0):
                 leaks += 1
                 yield f"{kind}, killed at step {last} of {steps}{', served' if number % 3 == 0 else ''}: {left}"
-            shutil.rmtree(home)
+            storage.remove(home)
         told(f"{kind} ({secret.split()[0]}): {steps} steps, {leaks} leaks")
 
 
@@ -257,9 +232,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--storage", choices=STORAGES, default="files")
     asked = parser.parse_args()
+    storage = STORAGES[asked.storage]
     with tempfile.TemporaryDirectory() as folder:
-        leaks = list(campaign(Path(folder), asked.runs, asked.seed, lambda line: print(line, flush=True)))
+        told = campaign(Path(folder), asked.runs, asked.seed, lambda line: print(line, flush=True), storage=storage)
+        leaks = list(told)
     for leak in leaks:
         print(f"LEAK  {leak}")
     print(f"{asked.runs} runs, {len(leaks)} leaks")

@@ -1,6 +1,7 @@
 """Conversations of agents replayed through the gateway, with the providers' own clients, under a small window.
 
-`python -m tests.campaigns.replay [--compactions 1000] [--locomo locomo10.json] [--window 5000] [--protocols chat]`
+`python -m tests.campaigns.replay [--compactions 1000] [--locomo locomo10.json] [--window 5000] [--protocols chat]
+[--storage files]`
 
 Each talk goes through each protocol, every third answer as a stream, until so many compactions were made. The upstream
 refuses a call without its result, or a result without its call, as providers do. A talk must be one session with all
@@ -35,6 +36,7 @@ from tests.benchmarks.gateway import gateway_process
 from tests.campaigns import talks
 from tests.campaigns.talks import Message, Talk
 from tests.serving import settings
+from tests.storages import FILES, STORAGES, StorageCase
 
 _SCHEMA: dict[str, Any] = {"type": "object", "properties": {"path": {"type": "string"}}}
 _TOOLS = ("read_file", "run_shell")
@@ -315,17 +317,11 @@ def checked(service: MemoryService, workspace: str, talk: Talk, found: Found) ->
     answers = [message for message in log if message["role"] == "assistant"]
     if names != [_SESSION] or len(answers) != len(talk.steps):
         found.failed.append(f"{workspace}: sessions {names}, {len(answers)} of {len(talk.steps)} answers")
-    for seq in _compactions(service.settings.home / workspace / "sessions" / f"{_SESSION}.jsonl"):
+    log_outline = service.storage.workspace(workspace).logs.open(_SESSION).outline()
+    for seq in [seq for seq, kind in log_outline if kind == "compaction"]:
         found.undone += 1
         if not _is_undone(service, workspace, seq):
             found.differ.append(f"{workspace} {seq}")
-
-
-def _compactions(log: Path) -> Iterator[int]:
-    for line in log.read_text("utf-8").splitlines():
-        record = json.loads(line)
-        if record.get("kind") == "compaction":
-            yield record["seq"]
 
 
 def _is_undone(service: MemoryService, workspace: str, seq: int) -> bool:
@@ -343,16 +339,24 @@ def _view(service: MemoryService, workspace: str, session_id: str) -> bytes:
 
 
 def measure(
-    compactions: int, protocols: Sequence[str], given: Iterator[Talk], *, window: int, embedding_model: str = "none"
+    compactions: int,
+    protocols: Sequence[str],
+    given: Iterator[Talk],
+    *,
+    window: int,
+    embedding_model: str = "none",
+    storage: StorageCase = FILES,
 ) -> dict[str, Found]:
     """Replay talks until there are so many compactions; gives what was found, by protocol."""
     found = {protocol: Found() for protocol in protocols}
     played = list[tuple[str, Talk]]()
     environment = {"MEMORY_SERVICE_CONTEXT_WINDOW": f"{window}", "MEMORY_SERVICE_EMBEDDING_MODEL": embedding_model}
-    with tempfile.TemporaryDirectory() as home:
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        environment |= storage.environment(home)
         with (
             StrictServer() as upstream,
-            gateway_process(Path(home), upstream.url, environment) as (url, _),
+            gateway_process(home, upstream.url, environment) as (url, _),
             ThreadPoolExecutor(len(protocols)) as pool,
         ):
             while sum(each.compactions for each in found.values()) < compactions:
@@ -367,7 +371,8 @@ def measure(
                     turn.result()
         for orphan in upstream.orphans:
             found[protocols[0]].failed.append(f"orphan {orphan}")
-        with MemoryService(settings(Path(home), context_window=window, embedding_model="none")) as service:
+        values = storage.settings(home)
+        with MemoryService(settings(home, context_window=window, embedding_model="none", **values)) as service:
             for protocol, talk in played:
                 checked(service, _workspace(protocol, talk), talk, found[protocol])
     return found
@@ -393,10 +398,12 @@ def main() -> None:
     parser.add_argument("--conversations", type=int, default=10, help="of LoCoMo, only the first so many")
     parser.add_argument("--window", type=int, default=5000)
     parser.add_argument("--protocols", default=",".join(PLAYERS))
+    parser.add_argument("--storage", choices=STORAGES, default="files")
     given = parser.parse_args()
     begun = time.monotonic()
     played = all_talks(given.locomo, given.conversations)
-    found = measure(given.compactions, given.protocols.split(","), played, window=given.window)
+    storage = STORAGES[given.storage]
+    found = measure(given.compactions, given.protocols.split(","), played, window=given.window, storage=storage)
     for protocol, each in found.items():
         shown = {"failed": len(each.failed), "degraded": dict(each.degraded.most_common(3)), "undone": each.undone}
         print(

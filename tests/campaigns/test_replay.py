@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from itertools import repeat
 
+import pytest
+
 from tests.campaigns import replay, talks
+from tests.storages import STORAGES
 
 
-def test_talks_go_through_every_protocol_whole() -> None:
+@pytest.mark.parametrize("storage", STORAGES)
+def test_talks_go_through_every_protocol_whole(storage: str) -> None:
     talk = talks.made_up(2, 2)
-    found = replay.measure(1, list(replay.PLAYERS), repeat(talk), window=4_500)
+    found = replay.measure(1, list(replay.PLAYERS), repeat(talk), window=4_500, storage=STORAGES[storage])
     assert {protocol: (each.failed, each.differ) for protocol, each in found.items()} == dict.fromkeys(found, ([], []))
     assert all(each.turns == len(talk.steps) and each.undone for each in found.values())
 

@@ -11,7 +11,7 @@ import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -38,6 +38,7 @@ from tests.disk import Call, recorded
 from tests.memory_service.storage.log_steps import begin, header
 from tests.properties.durable import Disturbed
 from tests.serving import settings
+from tests.storages import FILES, StorageCase
 
 S, W = "talk", "default"
 OLD, NEW = "zqold 旧的秘密", "zqnew 新的话题"
@@ -47,9 +48,12 @@ Act = Callable[[MemoryService], object]
 
 
 @contextmanager
-def opened(home: Path, model: ScriptedModel | None = None, **given: Any) -> Iterator[MemoryService]:
+def opened(
+    home: Path, model: ScriptedModel | None = None, *, storage: StorageCase = FILES, **given: Any
+) -> Iterator[MemoryService]:
     """A service on a home; no model judges what lasts."""
     values = {"embedding_model": "none", "context_window": 3_000, "max_file_bytes": 1 << 20, **given}
+    values |= storage.settings(home)
     made = MemoryService(
         settings(home, **values), embedder=HashEmbedder(), models=Models(summaries=model, memories=model)
     )
@@ -68,26 +72,27 @@ def say(service: MemoryService, text: str, *, count: int = 12) -> None:
 
 def found(home: Path, text: str) -> list[str]:
     """The files below a home that hold a text, as it is or in JSON."""
-    words = [word for part in text.split() for word in (part.encode(), json.dumps(part)[1:-1].encode())]
-    return [
-        str(path.relative_to(home))
-        for path in sorted(home.rglob("*"))
-        if path.is_file() and not path.is_symlink() and any(word in path.read_bytes() for word in words)
-    ]
+    return FILES.found(home, text)
 
 
 def _log(home: Path) -> Path:
     return home / W / "sessions" / f"{S}.jsonl"
 
 
-def _erased(home: Path) -> None:
-    with opened(home) as other:
+def _is_logged(home: Path, storage: StorageCase, text: str) -> bool:
+    """True if a session says something."""
+    with closing(storage.open(home)) as opened_storage:
+        return any(opened_storage.workspace(W).logs.containing(text.encode()))
+
+
+def _erased(home: Path, storage: StorageCase = FILES) -> None:
+    with opened(home, storage=storage) as other:
         other.sessions(W).store.delete(S)
 
 
-def _anew(home: Path) -> None:
-    _erased(home)
-    with opened(home) as other:
+def _anew(home: Path, storage: StorageCase = FILES) -> None:
+    _erased(home, storage)
+    with opened(home, storage=storage) as other:
         say(other, NEW)
 
 
@@ -111,7 +116,7 @@ def _outcome(act: Act, service: MemoryService) -> MemoryServiceError | None:
     return None
 
 
-def check_a_delete_stops_what_is_under_way(home: Path) -> None:
+def check_a_delete_stops_what_is_under_way(home: Path, storage: StorageCase = FILES) -> None:
     """A compaction, a flush, a context: the session is deleted while its model writes, or deleted and begun anew."""
     works: dict[str, Act] = {"compact": _forced, "flush": _flush, "context": _asked}
     for name, act in works.items():
@@ -119,23 +124,23 @@ def check_a_delete_stops_what_is_under_way(home: Path) -> None:
             place = home / f"{name}-{number}"
 
             def answer(messages: Sequence[ChatMessage], place: Path = place, gone: Any = meanwhile) -> str:
-                if OLD.split()[0] in str(messages) and found(place / W / "sessions", OLD):
-                    gone(place)
+                if OLD.split()[0] in str(messages) and _is_logged(place, storage, OLD.split()[0]):
+                    gone(place, storage)
                 return _FACTS
 
-            with opened(place, ScriptedModel(*[answer] * 40)) as service:
+            with opened(place, ScriptedModel(*[answer] * 40), storage=storage) as service:
                 say(service, OLD)
                 error = _outcome(act, service)
                 assert isinstance(error, Conflict | NotFound) or name == "context", f"{name}: {error!r}"
-            assert meanwhile is _anew or not _log(place).exists(), f"{name} made a log again"
-            assert not found(place, OLD), f"{name}: what was erased is back in {found(place, OLD)}"
+            assert meanwhile is _anew or not _is_logged(place, storage, "session"), f"{name} made a log again"
+            assert not storage.found(place, OLD), f"{name}: what was erased is back in {storage.found(place, OLD)}"
 
 
-def check_a_session_begun_anew_is_read_alone(home: Path) -> None:
+def check_a_session_begun_anew_is_read_alone(home: Path, storage: StorageCase = FILES) -> None:
     """Deleted and begun anew elsewhere, with as many records or more: nothing of the old one is shown or found."""
     for count in (2, 12, 20):
         place = home / str(count)
-        with opened(place) as service, opened(place) as other:
+        with opened(place, storage=storage) as service, opened(place, storage=storage) as other:
             say(service, OLD)
             sessions = service.sessions(W)
             assert OLD in str(sessions.recalls.search(sessions.snapshot(S), OLD))
@@ -147,9 +152,9 @@ def check_a_session_begun_anew_is_read_alone(home: Path) -> None:
             assert OLD not in str(sessions.recalls.search(snapshot, f"{OLD} {NEW}")), "an erased session is found"
 
 
-def check_a_session_is_gone_with_its_receipts(home: Path) -> None:
+def check_a_session_is_gone_with_its_receipts(home: Path, storage: StorageCase = FILES) -> None:
     """The last request of a session is the query of its receipts; those of others stay."""
-    with opened(home) as service:
+    with opened(home, storage=storage) as service:
         sessions, kept = service.sessions(W, make=True), ""
         for session_id, text in ((S, OLD), (f"{S}-2", NEW)):
             sessions.append(session_id, [{"role": "user", "content": f'{text} "session_id": "{S}"}}'}])
@@ -158,30 +163,30 @@ def check_a_session_is_gone_with_its_receipts(home: Path) -> None:
             kept = receipt.receipt_id
         sessions.store.delete(S)
         assert service.receipt(W, kept).query, "a receipt of another session is gone"
-    assert not found(home, OLD), f"what was said stays in {found(home, OLD)}"
+    assert not storage.found(home, OLD), f"what was said stays in {storage.found(home, OLD)}"
 
 
-def check_no_receipt_follows_a_delete(home: Path) -> None:
+def check_no_receipt_follows_a_delete(home: Path, storage: StorageCase = FILES) -> None:
     """A context that began before the session was deleted leaves no receipt behind it."""
-    with opened(home) as service:
+    with opened(home, storage=storage) as service:
         say(service, OLD)
         sessions = service.sessions(W)
         search = service._workspaces.memory(W).search
 
         def late(*given: Any, **named: Any) -> Any:
             answer = search(*given, **named)
-            _erased(home)
+            _erased(home, storage)
             return answer
 
         service._workspaces.memory(W).search = late  # type: ignore[method-assign]
         degraded = sessions.context(S, SessionContextRequest(recall="always", auto=False)).degraded
         assert any("deleted meanwhile" in each for each in degraded), degraded
-    assert not found(home, OLD), f"what was said stays in {found(home, OLD)}"
+    assert not storage.found(home, OLD), f"what was said stays in {storage.found(home, OLD)}"
 
 
-def check_a_trim_keeps_what_the_view_is_built_on(home: Path) -> None:
+def check_a_trim_keeps_what_the_view_is_built_on(home: Path, storage: StorageCase = FILES) -> None:
     """System messages, pins, the ledger, idempotency keys and flush marks outlive a trim, here and after a restart."""
-    with opened(home, context_window=8_000) as service:
+    with opened(home, context_window=8_000, storage=storage) as service:
         sessions = service.sessions(W, make=True)
         sessions.append(S, [{"role": "system", "content": "Answer in rhymes."}])
         say(service, "Deploy with `make ship-42` from /srv/app/main.py.", count=10)
@@ -194,7 +199,7 @@ def check_a_trim_keeps_what_the_view_is_built_on(home: Path) -> None:
         assert before.state.head.ledger
         say(service, "word", count=4)
         sessions.store.trim(S, 3)
-        for snapshot in (sessions.snapshot(S), _fresh(home)):
+        for snapshot in (sessions.snapshot(S), _fresh(home, storage)):
             state = snapshot.state
             assert len(state.messages) < 12, "nothing was trimmed"
             shown = str(snapshot.view().messages)
@@ -210,25 +215,26 @@ def check_a_trim_keeps_what_the_view_is_built_on(home: Path) -> None:
         assert sessions.store.pins(S) == pins and len(sessions.snapshot(S).state.messages) == 16
 
 
-def _fresh(home: Path) -> SessionSnapshot:
-    with opened(home, context_window=8_000) as other:
+def _fresh(home: Path, storage: StorageCase) -> SessionSnapshot:
+    with opened(home, context_window=8_000, storage=storage) as other:
         return other.sessions(W).snapshot(S)
 
 
-def check_forget_takes_true_bearers_alone(home: Path) -> None:
+def check_forget_takes_true_bearers_alone(home: Path, storage: StorageCase = FILES) -> None:
     """An entry and its copies go, and all places are named; above another text, its id takes nothing along."""
-    with opened(home) as service:
+    with opened(home, storage=storage) as service:
         made = service.remember(W, OLD)
         comment = f"<!-- memory id={made.memory_id} -->\n"
         service.put(W, "memory/notes.md", f"{comment}- {NEW}\n", if_none_match=True)
         error = _outcome(lambda it: it.forget(W, made.memory_id), service)
         assert isinstance(error, Conflict), error
         assert made.path in str(error) and "memory/notes.md" in str(error), "the places are not named"
-        assert found(home / W / "memory", OLD) and found(home / W / "memory", NEW), "something was erased all the same"
+        texts = [service.get(W, path).text for path in (made.path, "memory/notes.md")]
+        assert OLD in texts[0] and NEW in texts[1], "something was erased all the same"
         service.put(W, "memory/notes.md", f"{comment}- {OLD}\n", if_match="*")
         gone = service.forget(W, made.memory_id)
         assert set(gone.paths) == {made.path, "memory/notes.md"}, gone.paths
-    assert not found(home, OLD), f"what was erased stays in {found(home, OLD)}"
+    assert not storage.found(home, OLD), f"what was erased stays in {storage.found(home, OLD)}"
 
 
 def check_a_broken_delete_can_be_repeated(home: Path) -> None:
@@ -289,16 +295,16 @@ def _dies(*_: object) -> NoReturn:
     raise Killed
 
 
-def check_a_broken_erasure_is_ended(home: Path) -> None:
+def check_a_broken_erasure_is_ended(home: Path, storage: StorageCase = FILES) -> None:
     """Killed between the files and the index: whoever opens the home next, or serves it, leaves no trace."""
     for number, is_served in enumerate((False, True)):
         place = home / str(number)
-        with opened(place) as service:
+        with opened(place, storage=storage) as service:
             made = service.remember(W, OLD)
             service.remember(W, NEW)
             say(service, OLD)
             service.reindex(W)
-        with opened(place) as serving, opened(place) as service:
+        with opened(place, storage=storage) as serving, opened(place, storage=storage) as service:
             serving.search(W, NEW)
             memory = service._workspaces.memory(W)
             with pytest.MonkeyPatch.context() as patch:
@@ -310,15 +316,15 @@ def check_a_broken_erasure_is_ended(home: Path) -> None:
             if is_served:
                 serving._workspaces.memory(W)._look_again = 0.0
                 serving.search(W, NEW)
-                assert not found(place, OLD), f"what was erased stays in {found(place, OLD)}"
-        with opened(place) as service:
+                assert not storage.found(place, OLD), f"what was erased stays in {storage.found(place, OLD)}"
+        with opened(place, storage=storage) as service:
             service.search(W, NEW)
-        assert not found(place, OLD), f"what was erased stays in {found(place, OLD)}"
+        assert not storage.found(place, OLD), f"what was erased stays in {storage.found(place, OLD)}"
 
 
-def check_a_mark_stays_until_all_is_gone(home: Path) -> None:
+def check_a_mark_stays_until_all_is_gone(home: Path, storage: StorageCase = FILES) -> None:
     """An erasure of which a part failed is tried again; one that was refused leaves no mark."""
-    with opened(home) as service:
+    with opened(home, storage=storage) as service:
         made = service.remember(W, OLD)
         service.remember(W, NEW)
         _outcome(lambda it: it.forget(W, "m0123456789ab"), service)
@@ -331,7 +337,7 @@ def check_a_mark_stays_until_all_is_gone(home: Path) -> None:
         service._workspaces.memory(W)._look_again = 0.0
         service.search(W, NEW)
         assert not erasures.is_marked, "what failed is not tried again"
-    assert not found(home, OLD), f"what was erased stays in {found(home, OLD)}"
+    assert not storage.found(home, OLD), f"what was erased stays in {storage.found(home, OLD)}"
 
 
 def check_what_is_read_is_taken_back(home: Path) -> None:
@@ -357,9 +363,9 @@ def check_what_is_read_is_taken_back(home: Path) -> None:
         assert not found(home, OLD), f"what was erased stays in {found(home, OLD)}"
 
 
-def check_a_flush_marks_what_it_wrote(home: Path) -> None:
+def check_a_flush_marks_what_it_wrote(home: Path, storage: StorageCase = FILES) -> None:
     """Where the disk does not take the memories, the stretch is left for the next flush, which finds the same facts."""
-    with opened(home) as service:
+    with opened(home, storage=storage) as service:
         say(service, OLD)
         sessions = service.sessions(W)
         with pytest.MonkeyPatch.context() as patch:
@@ -373,15 +379,15 @@ def _full(*_: object) -> NoReturn:
     raise StorageFailed("The disk is full. Free some space.")
 
 
-def check_a_lost_race_is_no_strike(home: Path) -> None:
+def check_a_lost_race_is_no_strike(home: Path, storage: StorageCase = FILES) -> None:
     """A compaction that another one forestalled says nothing about the next try."""
 
     def answer(messages: Sequence[ChatMessage]) -> str:
-        with opened(home) as other:
+        with opened(home, storage=storage) as other:
             _forced(other)
         return _FACTS
 
-    with opened(home, ScriptedModel(*[answer] * 40)) as service:
+    with opened(home, ScriptedModel(*[answer] * 40), storage=storage) as service:
         for number in range(4):
             say(service, f"{NEW} {number}")
             error = _outcome(_forced, service)
@@ -532,20 +538,23 @@ def check_a_stopped_rebuild_has_no_edited_word(home: Path) -> None:
     assert not found(home, OLD), f"what was edited out stays in {found(home, OLD)}"
 
 
-CHECKS: tuple[Callable[[Path], None], ...] = (
+# Of the service, whatever its storage is; and of files.
+ON_EVERY_STORAGE: tuple[Callable[[Path, StorageCase], None], ...] = (
     check_a_delete_stops_what_is_under_way,
     check_a_session_begun_anew_is_read_alone,
     check_a_session_is_gone_with_its_receipts,
     check_no_receipt_follows_a_delete,
     check_a_trim_keeps_what_the_view_is_built_on,
     check_forget_takes_true_bearers_alone,
-    check_a_broken_delete_can_be_repeated,
-    check_drafts_are_swept,
     check_a_broken_erasure_is_ended,
     check_a_mark_stays_until_all_is_gone,
-    check_what_is_read_is_taken_back,
     check_a_flush_marks_what_it_wrote,
     check_a_lost_race_is_no_strike,
+)
+ON_FILES: tuple[Callable[[Path], None], ...] = (
+    check_a_broken_delete_can_be_repeated,
+    check_drafts_are_swept,
+    check_what_is_read_is_taken_back,
     check_contents_that_others_name_stay,
     check_a_sweep_waits_for_who_names,
     check_a_torn_end_is_one_finding,

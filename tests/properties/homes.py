@@ -12,21 +12,28 @@ from memory_service.storage.files.document_files import FileDocuments
 from memory_service.storage.files.log_folder import LogFolder
 from tests.memory_service.storage.in_memory_records import MemoryRecords, erasures
 from tests.properties.world import START, World
+from tests.storages import LogCase
 
 
 class Homes:
-    """Makes worlds below a folder."""
+    """Makes worlds below a folder.
 
-    def __init__(self, root: Path) -> None:
+    Args:
+        root: The folder.
+        logs: Where their sessions are kept.
+    """
+
+    def __init__(self, root: Path, logs: LogCase) -> None:
         self._root = root
+        self._logs = logs
         self._numbers = itertools.count()
         folder = root / "memory"
         folder.mkdir(parents=True)
-        files, logs = MemoryStore(FileDocuments(folder), now=lambda: START), LogFolder(folder / "sessions")
-        self._memory = LongTermMemory(files, Index(folder, None), MemoryRecords(), erasures(), lambda: logs)
+        files, others = MemoryStore(FileDocuments(folder), now=lambda: START), LogFolder(folder / "sessions")
+        self._memory = LongTermMemory(files, Index(folder, None), MemoryRecords(), erasures(), lambda: others)
 
     def world(self, window: int) -> World:
-        return World(self._root / f"world{next(self._numbers)}", window, self._memory)
+        return World(self._root / f"world{next(self._numbers)}", window, self._memory, self._logs)
 
     def close(self) -> None:
         self._memory.close()

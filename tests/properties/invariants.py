@@ -24,7 +24,6 @@ from memory_service.runtime.session_services import SessionSnapshot
 from memory_service.schemas.compaction import CompactionMode, CompactRequest
 from memory_service.sessions.records import Record
 from memory_service.sessions.records import Undo as UndoRecord
-from memory_service.storage.files.jsonl_log import JsonlLog
 from memory_service.text.texts import in_every_language
 from tests.properties.said import Said
 from tests.properties.sessions import FAILING, Compact, Operation, Restart, Say, Undo
@@ -328,7 +327,7 @@ def i9_replay_and_undo(change: Change) -> None:
         if record.seq > state.last_seq:
             state = _extend_state(state, [record])
     world.folded = state
-    other = OpenSession(JsonlLog(world.home / "sessions" / f"{SESSION}.jsonl"))
+    other = OpenSession(world.reopened_logs().open(SESSION))
     once = other.state()
     hold(as_bytes(project(state, shape)) == as_bytes(project(once, shape)), "I9", "one by one is not all at once")
     hold(state.head == once.head == after.head, "I9", "the heads differ")

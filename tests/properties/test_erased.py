@@ -7,9 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.properties.erased import CHECKS
+from tests.properties.erased import ON_EVERY_STORAGE, ON_FILES
+from tests.storages import STORAGES, StorageCase
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-def test_erased(check: Callable[[Path], None], tmp_path: Path) -> None:
+def _name(check: Callable[..., None]) -> str:
+    return check.__name__.removeprefix("check_")
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("check", ON_EVERY_STORAGE, ids=_name)
+def test_erased(check: Callable[[Path, StorageCase], None], storage: str, tmp_path: Path) -> None:
+    check(tmp_path, STORAGES[storage])
+
+
+@pytest.mark.parametrize("check", ON_FILES, ids=_name)
+def test_erased_from_files(check: Callable[[Path], None], tmp_path: Path) -> None:
     check(tmp_path)

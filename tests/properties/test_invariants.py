@@ -31,10 +31,10 @@ ROUNDS = 20
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_the_invariants_hold_where_it_is_known_to_be_hard(name: str, homes: Homes) -> None:
+def test_the_invariants_hold_where_it_is_known_to_be_hard(name: str, homes_of_each: Homes) -> None:
     """I1 to I10."""
     script = SCENARIOS[name]
-    play(homes.world(script.window), script.operations)
+    play(homes_of_each.world(script.window), script.operations)
 
 
 @settings(

@@ -33,11 +33,12 @@ from memory_service.runtime.session import SessionState
 from memory_service.runtime.session_services import ServiceParts, SessionRuntime, SessionSnapshot
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.sessions.records import Body, MessageRecord, Pending, Unpin
-from memory_service.storage.files.log_folder import LogFolder
+from memory_service.storage.logs import LogStore
 from tests.memory_service.storage.in_memory_records import event_hub
 from tests.properties.said import Outcome, Said, as_said, with_loose
 from tests.properties.sessions import Compact, Count, Line, Operation, Pin, Restart, Say, Undo, Wait
 from tests.properties.summarisers import model_of
+from tests.storages import LogCase
 
 SESSION = "s1"
 MAX_PIN_CHARS = 8_000
@@ -77,10 +78,11 @@ class World:
         home: An empty folder.
         window: The context window, in tokens.
         memory: A long-term memory, which no compaction touches.
+        logs: Where the session is kept.
     """
 
-    def __init__(self, home: Path, window: int, memory: LongTermMemory) -> None:
-        self.home, self.window, self._memory = home, window, memory
+    def __init__(self, home: Path, window: int, memory: LongTermMemory, logs: LogCase) -> None:
+        self.home, self.window, self._memory, self._logs = home, window, memory, logs
         self.said: list[Said] = []
         self.raw: dict[int, str] = {}
         self.pins: dict[str, tuple[str, int | None]] = {}
@@ -103,7 +105,11 @@ class World:
 
     @property
     def log_bytes(self) -> bytes:
-        return (self.home / "sessions" / f"{SESSION}.jsonl").read_bytes()
+        return self.reopened_logs().open(SESSION).tail()[0]
+
+    def reopened_logs(self) -> LogStore:
+        """The logs as another process would open them."""
+        return self._logs.open(self.home, self._now)
 
     def snapshot(self, preset: str | None = None) -> SessionSnapshot:
         return self.services.snapshot(SESSION, preset=preset)
@@ -201,8 +207,7 @@ class World:
         hooks = Hooks()
         hooks.before_compaction(self._between)
         shared = ServiceParts(settings=self.settings, session_locks=SessionLocks(), events=event_hub(), hooks=hooks)
-        logs = LogFolder(self.home / "sessions", now=self._now)
-        self.services = SessionRuntime("w", logs, self._memory, shared)
+        self.services = SessionRuntime("w", self.reopened_logs(), self._memory, shared)
         self.compactor = Recording()
         adapter, flushes = EngineAdapter(self.services), Flushes(self.services)
         self.compactions = SessionCompactions(self.services, self.compactor, adapter, flushes)
@@ -218,7 +223,7 @@ class World:
 
     def _rival(self, wanted: Compact) -> None:
         shared = ServiceParts(settings=self.settings, session_locks=SessionLocks(), events=event_hub(), hooks=Hooks())
-        services = SessionRuntime("w", LogFolder(self.home / "sessions", now=self._now), self._memory, shared)
+        services = SessionRuntime("w", self.reopened_logs(), self._memory, shared)
         other = SessionCompactions(services, Compactor(), EngineAdapter(services), Flushes(services))
         state = services.snapshot(SESSION).state
         try:
