@@ -20,7 +20,7 @@ from tests.postgres import empty_database as empty_database
 from tests.postgres import migrated_database as migrated_database
 from tests.postgres import postgres_databases as postgres_databases
 from tests.postgres import shared_database as shared_database
-from tests.tiers import ROOT, SHARE_OF_INPUTS, TIERS, Durations, file_of, processor_seconds
+from tests.tiers import ROOT, SHARES_OF_INPUTS, TIERS, Durations, file_of, processor_seconds
 
 # How long an input takes says nothing on a machine that others use.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -130,10 +130,10 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
     config.hook.pytest_deselected(items=left)
     left_out = set(left)
     items[:] = [item for item in items if item not in left_out]
-    if tier == "usual":
+    if (share := SHARES_OF_INPUTS.get(tier)) is not None:
         for function in heavy:
             drawn = function._hypothesis_internal_use_settings
-            fewer = max(drawn.max_examples // SHARE_OF_INPUTS, 1)
+            fewer = max(drawn.max_examples // share, 1)
             function._hypothesis_internal_use_settings = settings(drawn, max_examples=fewer)
 
 

@@ -52,11 +52,11 @@ def test_a_record_of_a_few_files_replaces_theirs_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("heavy", [False, True])
 @pytest.mark.parametrize("drawn", [False, True])
-def test_each_test_runs_with_all_inputs_in_one_tier_of_the_two(heavy: bool, drawn: bool) -> None:
+def test_each_test_runs_in_one_tier_of_the_two_and_in_both_if_its_inputs_are_drawn(heavy: bool, drawn: bool) -> None:
     usual, rest = (
         Durations().holds(tier, f"{HERE}::test_a", heavy=heavy, drawn=heavy and drawn) for tier in ("usual", "heavy")
     )
-    # Inputs are drawn in part in the usual tier: then the other has the test too.
+    # Inputs are drawn in part in the usual tier: then the other, which draws more of them, has the test too.
     assert (usual, rest) == (not heavy or drawn, heavy)
 
 

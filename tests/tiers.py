@@ -2,8 +2,8 @@
 
 - smoke: files whose tests are all quick, and a round trip through each door. For every save.
 - usual: everything but the heavy tests, and these too if hypothesis draws their inputs: with an eighth of the inputs.
-- heavy: the heavy tests, with all inputs.
-- all: every test, with all inputs.
+- heavy: the heavy tests, with a third of the inputs where hypothesis draws them.
+- all: every test, with all inputs. Before a release, and after a change of what a property is about.
 
 `pytest` alone runs the usual tier; what is named by a file, a folder below `tests`, `-k` or `-m` is run whole.
 
@@ -34,8 +34,8 @@ TIERS = ("smoke", "usual", "heavy", "all")
 # the tests in three workers and to draw a part of the inputs of heavy ones; and one minute of them for the smoke.
 USUAL_SECONDS = 250.0
 SMOKE_SECONDS = 14.0
-SHARE_OF_INPUTS = 8
-"""The usual tier draws one in so many inputs of a heavy test."""
+SHARES_OF_INPUTS = {"usual": 8, "heavy": 3}
+"""A tier draws one in so many inputs of a heavy test; the others draw all."""
 ROUND_TRIPS = frozenset(
     f"tests/memory_service/{name}"
     for name in (

@@ -70,19 +70,36 @@ class Prompt:
     @property
     def judged(self) -> bool:
         """True if its world takes no part in the training."""
-        return hashlib.blake2b(f"held {self.world}".encode(), digest_size=1).digest()[0] % _PARTS == 0
+        return _is_judged(self.world)
 
 
 def asked(folder: Path = WORLDS) -> Iterator[Prompt]:
     """All prompts, each asked of the indexes of its world."""
-    english = CachedEmbedder(MiniLM())
-    for path in sorted(folder.glob("*.json")):
-        world = json.loads(path.read_text("utf-8"))
-        chosen: tuple[Space, Embedder | None] = (
-            ("minilm", english) if world["language"] == "en" else ("e5", multilingual_embedder())
-        )
-        yield from _asked(world, *chosen)
+    for world in _worlds(folder):
+        yield from _asked_by_meaning(world)
         yield from _asked(world, "", None)
+
+
+def judged_by_meaning(folder: Path = WORLDS) -> Iterator[Prompt]:
+    """The prompts of the worlds that take no part in the training, each asked of the index with vectors."""
+    for world in _worlds(folder):
+        if _is_judged(world["name"]):
+            yield from _asked_by_meaning(world)
+
+
+def _worlds(folder: Path) -> Iterator[dict[str, Any]]:
+    for path in sorted(folder.glob("*.json")):
+        yield json.loads(path.read_text("utf-8"))
+
+
+def _is_judged(world: str) -> bool:
+    return hashlib.blake2b(f"held {world}".encode(), digest_size=1).digest()[0] % _PARTS == 0
+
+
+def _asked_by_meaning(world: dict[str, Any]) -> Iterator[Prompt]:
+    if world["language"] == "en":
+        return _asked(world, "minilm", CachedEmbedder(MiniLM()))
+    return _asked(world, "e5", multilingual_embedder())
 
 
 def _asked(world: dict[str, Any], space: Space, embedder: Embedder | None) -> Iterator[Prompt]:

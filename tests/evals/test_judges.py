@@ -55,16 +55,15 @@ def test_a_message_by_itself_is_judged_nearly_as_well(apart: list[Labelled], vec
 
 @pytest.fixture(scope="module")
 def prompts() -> Iterator[list[worlds.Prompt]]:
-    yield [each for each in worlds.asked() if each.judged]
+    yield list(worlds.judged_by_meaning())
 
 
 def test_prompts_that_nothing_concerns_get_nothing(prompts: list[worlds.Prompt]) -> None:
-    with_vectors = [each for each in prompts if each.space]
     weights: Weights = prompt_weights(_EMBEDDER.fingerprint)
-    chances = worlds.chances_of(with_vectors, worlds.vectors_of(with_vectors), weights)
+    chances = worlds.chances_of(prompts, worlds.vectors_of(prompts), weights)
     share = {
         kind: float(
-            np.mean([chance >= WANTS for each, chance in zip(with_vectors, chances, strict=True) if each.kind == kind])
+            np.mean([chance >= WANTS for each, chance in zip(prompts, chances, strict=True) if each.kind == kind])
         )
         for kind in worlds.KINDS
     }
