@@ -6,8 +6,9 @@ a session is always taken before the place of a compaction, and a thread in one 
 What nobody holds or waits for takes no memory.
 
 Two callers who want the same compaction need nothing more: the second enters when the first has left, looks at the
-session again, and finds nothing left to compact. The locks are those of one process; between processes, the log's own
-lock and its compare-and-swap on the head keep order.
+session again, and finds nothing left to compact. The locks are those of one process; between processes of several
+machines, whoever has its turn takes the lane of the session, too, and in any case the log's own lock and its
+compare-and-swap on the head keep order.
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from indexer.common import THROTTLE
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, TooManyRequests
+from memory_service.storage.coordination import Coordination, LockTaken
 
 SessionKey = tuple[str, str]
 
 # Shorter than the clients' own time limit of 30 s, so that who waited in vain hears why.
 WAIT_SECONDS = 25.0
 _POLL_SECONDS = 0.02
+# A wait for another process looks so often at whether it was cancelled.
+_LANE_SECONDS = 0.5
 
 
 @dataclass(slots=True)
@@ -65,6 +69,14 @@ class _Patience:
         self._deadline = time.monotonic() + timeout_seconds
         self._cancelled = cancelled
 
+    def step(self) -> float:
+        """The seconds to wait before somebody looks again at whether to go on."""
+        return min(self._step(), _LANE_SECONDS)
+
+    def check(self, key: SessionKey) -> None:
+        """Give up if it is over, or was cancelled."""
+        self._check(f"session {key[1]!r} of workspace {key[0]!r}", "another server works on it")
+
     def wait(self, turn: threading.Event, key: SessionKey, other_texts: str) -> None:
         name = f"session {key[1]!r} of workspace {key[0]!r}"
         with THROTTLE.waiting():
@@ -72,12 +84,15 @@ class _Patience:
 
     def _wait(self, turn: threading.Event, name: str, other_texts: str) -> None:
         while not turn.wait(self._step()):
-            if self._cancelled is not None and self._cancelled():
-                raise CallCancelled(f"The wait for {name} was cancelled. Nothing was changed; ask again to go on.")
-            if time.monotonic() >= self._deadline:
-                raise TooManyRequests(
-                    f"There was no turn for {name} within {self._timeout:g} seconds: {other_texts}. Try again later."
-                )
+            self._check(name, other_texts)
+
+    def _check(self, name: str, other_texts: str) -> None:
+        if self._cancelled is not None and self._cancelled():
+            raise CallCancelled(f"The wait for {name} was cancelled. Nothing was changed; ask again to go on.")
+        if time.monotonic() >= self._deadline:
+            raise TooManyRequests(
+                f"There was no turn for {name} within {self._timeout:g} seconds: {other_texts}. Try again later."
+            )
 
     def _step(self) -> float:
         left = min(max(self._deadline - time.monotonic(), 0.0), threading.TIMEOUT_MAX)
@@ -89,11 +104,13 @@ class SessionLocks:
 
     Args:
         limit: Most compactions at once, over all sessions; 1 or more.
+        coordination: Keeps other processes out, where it does; None if there are none.
     """
 
-    def __init__(self, limit: int = 2) -> None:
+    def __init__(self, limit: int = 2, coordination: Coordination | None = None) -> None:
         if limit < 1:
             raise InvalidRequest(f"The limit of concurrent compactions is {limit}. Give 1 or more.")
+        self._coordination = coordination
         self._changing = threading.Lock()
         self._sessions: dict[SessionKey, _SessionLock] = {}
         self._compactions = _SessionLock(limit)
@@ -141,7 +158,11 @@ class SessionLocks:
             if turn is not None:
                 other_kinds = "others compact, and no more may at once" if compaction else "others work on it"
                 patience.wait(turn, key, other_kinds)
-            yield
+            if compaction or self._coordination is None or lock.inside[thread] > 1:
+                yield
+            else:
+                with _lane(self._coordination, key, patience):
+                    yield
         finally:
             with self._changing:
                 lock.leave(thread)
@@ -161,3 +182,18 @@ class SessionLocks:
             del self._session_of[thread]
         if not lock.inside:
             del self._sessions[key]
+
+
+@contextmanager
+def _lane(coordination: Coordination, key: SessionKey, patience: _Patience) -> Iterator[None]:
+    """The lane of a session among processes, for as long as the block runs."""
+    workspace, session_id = key
+    with ExitStack() as stack:
+        while True:
+            try:
+                lane = coordination.lane(f"{workspace}/.locks/session-{session_id}", timeout_seconds=patience.step())
+                stack.enter_context(lane)
+                break
+            except LockTaken:
+                patience.check(key)
+        yield

@@ -108,7 +108,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
 
         return ServiceParts(
             settings=self.settings,
-            session_locks=SessionLocks(self.settings.compaction.max_concurrent),
+            session_locks=SessionLocks(self.settings.compaction.max_concurrent, self.storage.coordination),
             events=self.events,
             hooks=self.hooks,
             models=self._models,

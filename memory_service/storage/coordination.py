@@ -11,10 +11,16 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
+from memory_service.errors import StorageFailed
+
 # So many messages of a channel are kept.
 KEPT_MESSAGES = 256
 LOCK_SECONDS = 30.0
 LEASE_SECONDS = 30.0
+
+
+class LockTaken(StorageFailed):
+    """Others kept a lock for longer than somebody waited."""
 
 
 class ChannelMessage(NamedTuple):
@@ -35,7 +41,17 @@ class Coordination(Protocol):
             timeout_seconds: How long to wait for others.
 
         Raises:
-            StorageFailed: Others kept the lock too long, or the storage has none.
+            StorageFailed: Others kept the lock too long, the storage has none, or it was lost while the block ran.
+        """
+
+    def lane(self, name: str, *, timeout_seconds: float = LOCK_SECONDS) -> AbstractContextManager[None]:
+        """A lock for the work on one session, where processes of several machines share it; arguments as `lock`.
+
+        Files leave the order between processes to the checks of the log, and give it at once.
+
+        Raises:
+            LockTaken: Others kept it too long.
+            StorageFailed: The storage has none, or it was lost while the block ran.
         """
 
     def lease(self, name: str, seconds: float = LEASE_SECONDS) -> Callable[[], None] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from pathlib import Path
 
 from memory_service.errors import StorageFailed
@@ -45,6 +45,10 @@ class FileCoordination:
     def lock(self, name: str, *, timeout_seconds: float = LOCK_SECONDS) -> AbstractContextManager[None]:
         """See `Coordination`."""
         return WriteLock(self._home / f"{name}{_SUFFIX}", timeout_seconds=timeout_seconds).hold()
+
+    def lane(self, name: str, *, timeout_seconds: float = LOCK_SECONDS) -> AbstractContextManager[None]:
+        """See `Coordination`."""
+        return nullcontext()
 
     def lease(self, name: str, seconds: float = LEASE_SECONDS) -> Callable[[], None] | None:
         """See `Coordination`."""

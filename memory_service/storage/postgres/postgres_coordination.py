@@ -13,13 +13,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Final, LiteralString
 
 from indexer import StoreError
 from indexer.stores import PostgresDatabase
 from memory_service.errors import StorageFailed
-from memory_service.storage.coordination import KEPT_MESSAGES, LEASE_SECONDS, LOCK_SECONDS, ChannelMessage
+from memory_service.storage.coordination import KEPT_MESSAGES, LEASE_SECONDS, LOCK_SECONDS, ChannelMessage, LockTaken
 from memory_service.storage.postgres.direct_line import SILENCE_SECONDS, DirectLine, Execute, LineLost
 from memory_service.storage.postgres.workspace_rows import storage_errors
 
@@ -113,6 +113,10 @@ class PostgresCoordination:
             self._give_back(name, number)
         finally:
             self._turns.leave(name)
+
+    def lane(self, name: str, *, timeout_seconds: float = LOCK_SECONDS) -> AbstractContextManager[None]:
+        """See `Coordination`."""
+        return self.lock(name, timeout_seconds=timeout_seconds)
 
     def lease(self, name: str, seconds: float = LEASE_SECONDS) -> Callable[[], None] | None:
         """See `Coordination`; the end of a process is seen in seconds."""
@@ -299,5 +303,5 @@ def _mark(name: str) -> str:
     return hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
 
 
-def _lock_error(name: str, seconds: float) -> StorageFailed:
-    return StorageFailed(f"Others kept the lock {name} for more than {seconds:g} s. Try again later.")
+def _lock_error(name: str, seconds: float) -> LockTaken:
+    return LockTaken(f"Others kept the lock {name} for more than {seconds:g} s. Try again later.")

@@ -6,7 +6,7 @@ import datetime as dt
 import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from memory_service.errors import StorageFailed
@@ -115,6 +115,9 @@ class MemoryCoordination:
             yield
         finally:
             lock.release()
+
+    def lane(self, name: str, *, timeout_seconds: float = LOCK_SECONDS) -> AbstractContextManager[None]:
+        return self.lock(name, timeout_seconds=timeout_seconds)
 
     def lease(self, name: str, seconds: float = LEASE_SECONDS) -> Callable[[], None] | None:
         with self._changing:

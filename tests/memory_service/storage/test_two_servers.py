@@ -7,14 +7,18 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from pydantic import SecretStr
 
+from memory_service.config import Settings
+from memory_service.storage.engines import open_storage
 from tests.serving import NO_TLS, W, events_of, own_process
 
 TALK = [
@@ -42,26 +46,48 @@ class Server:
 Start = Callable[[], Server]
 
 
+@pytest.fixture(params=["files", "postgres"])
+def database(request: pytest.FixtureRequest) -> str:
+    """The address of a database; empty for files."""
+    return str(request.getfixturevalue("migrated_database")) if request.param == "postgres" else ""
+
+
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def start(tmp_path: Path, database: str) -> Iterator[Start]:
     """Starts server processes on one home; they end with the test."""
-    environment = {"MEMORY_SERVICE_TIMEZONE": "UTC", "MEMORY_SERVICE_EMBEDDING_MODEL": "none"}
+    environment = {
+        "MEMORY_SERVICE_TIMEZONE": "UTC",
+        "MEMORY_SERVICE_EMBEDDING_MODEL": "none",
+        "MEMORY_SERVICE_DATABASE_URL": database,
+    }
+    numbers = count(1)
     with ExitStack() as stack:
 
         def started() -> Server:
-            url, pid = stack.enter_context(own_process(tmp_path, environment))
+            # In a database, each has a folder of its own.
+            home = tmp_path / f"home-{next(numbers)}" if database else tmp_path
+            url, pid = stack.enter_context(own_process(home, environment))
             return Server(stack.enter_context(httpx.Client(base_url=url, timeout=60, verify=NO_TLS)), pid)
 
         yield started
 
 
 @pytest.fixture
-def large(tmp_path: Path) -> Path:
+def large(tmp_path: Path, database: str) -> Path:
     """A home whose index takes some seconds."""
-    folder = tmp_path / "default" / "memory"
-    folder.mkdir(parents=True)
-    for number in range(2_000):
-        (folder / f"note-{number:04}.md").write_text(f"# Note {number}\n\n- Parcel {number} goes out on Tuesday.\n")
+    notes = {
+        f"memory/note-{number:04}.md": f"# Note {number}\n\n- Parcel {number} goes out on Tuesday.\n"
+        for number in range(2_000)
+    }
+    if database:
+        with closing(open_storage(Settings(home=tmp_path, database_url=SecretStr(database)))) as storage:
+            documents = storage.workspace("default").documents
+            for path, text in notes.items():
+                documents.append(path, text.encode(), expected=None)
+        return tmp_path
+    (tmp_path / "default" / "memory").mkdir(parents=True)
+    for path, text in notes.items():
+        (tmp_path / "default" / path).write_text(text)
     return tmp_path
 
 

@@ -9,12 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
 import pytest
 
 from indexer.stores import PostgresDatabase
-from memory_service.errors import StorageFailed
+from memory_service.errors import CallCancelled, StorageFailed, TooManyRequests
+from memory_service.runtime.locks import SessionLocks
 from memory_service.storage.postgres.postgres_coordination import PostgresCoordination
 
 # Who was stopped, killed or cut off has lost a lock after so many seconds; on a loaded machine that is noticed later.
@@ -173,6 +175,35 @@ def test_two_processes_are_never_in_one_lock(database: PostgresDatabase) -> None
         for thread in threads:
             thread.join()
     assert most == [1] * 40
+
+
+def test_two_servers_are_never_in_one_session(database: PostgresDatabase) -> None:
+    inside, most = list[int](), list[int]()
+    key = ("w", "talk")
+    with coordination_of(database) as own, coordination_of(database) as other:
+        servers = SessionLocks(coordination=own), SessionLocks(coordination=other)
+
+        def works(locks: SessionLocks, number: int) -> None:
+            for _ in range(5):
+                # A compaction within a turn goes on in the same lane.
+                with locks.session(key), locks.compaction(key):
+                    inside.append(number)
+                    most.append(len(inside))
+                    time.sleep(0.001)
+                    inside.remove(number)
+
+        with ThreadPoolExecutor(8) as threads:
+            for done in [threads.submit(works, servers[number % 2], number) for number in range(8)]:
+                done.result()
+        assert most == [1] * 40
+        refused, cancelled = pytest.raises(TooManyRequests, match="another server"), pytest.raises(CallCancelled)
+        with servers[0].session(key):
+            with refused, servers[1].session(key, timeout_seconds=0.2):
+                pass
+            with cancelled, servers[1].session(key, cancelled=lambda: True):
+                pass
+            with servers[1].session(("w", "other"), timeout_seconds=0):
+                pass
 
 
 def test_a_follower_hears_of_a_message_without_any_notice(database: PostgresDatabase) -> None:
