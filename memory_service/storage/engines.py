@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_service.errors import InvalidRequest
+from memory_service.errors import Conflict, InvalidRequest
+from memory_service.home import check_format, server_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from memory_service.config import Settings
     from memory_service.storage.base import Storage
+    from memory_service.storage.home_move import HomeMove
+
+_DATABASES = ("postgresql://", "postgres://")
 
 
 class StorageMigration(NamedTuple):
@@ -51,3 +59,47 @@ def migrate_storage(settings: Settings) -> StorageMigration:
     from memory_service.storage.postgres.postgres_storage import migrate_database
 
     return StorageMigration(*migrate_database(address, settings.database_direct_url.get_secret_value()))
+
+
+def move_storage(
+    settings: Settings, source: str, target: str, *, progress: Callable[[str, int, int], object] = lambda *_: None
+) -> HomeMove:
+    """Moves a home from one place to another: the folder of a home, the address of a database, or that of the settings.
+
+    Args:
+        settings: The settings.
+        source: Where it is; empty for the storage that the settings name.
+        target: Where it goes; the same.
+        progress: Is told the workspace at hand, and how many of its items are copied and are to be.
+
+    Raises:
+        InvalidRequest: A place is none, or nothing is there.
+        Conflict: A server works on one of the two, or the target has something else.
+        StorageFailed: One of the two cannot be read or written; the same again goes on.
+    """
+    from memory_service.storage.home_move import move_home
+
+    with closing(_storage_at(settings, source)) as one, closing(_storage_at(settings, target)) as other:
+        return move_home(one, other, receipt_days=settings.receipt_days, progress=progress)
+
+
+def _storage_at(settings: Settings, place: str) -> Storage:
+    """The storage of a folder or an address."""
+    address = place if place.startswith(_DATABASES) else "" if place else settings.database_url.get_secret_value()
+    if address:
+        from memory_service.storage.postgres.postgres_storage import PostgresStorage
+
+        direct = settings.database_direct_url if address == settings.database_url.get_secret_value() else None
+        direct_address = direct.get_secret_value() if direct else ""
+        return PostgresStorage(address, direct_address=direct_address, home=settings.home)
+    if "://" in place:
+        raise InvalidRequest(
+            f"A home is in a folder or at an address postgresql://…, not at {place.partition(':')[0]}:."
+        )
+    from memory_service.storage.files.file_storage import FileStorage
+
+    folder = Path(place).expanduser().absolute() if place else settings.home
+    check_format(folder)
+    if server := server_of(folder):
+        raise Conflict(f"A server works on {folder}, at {server.url}. Stop it, and move then.")
+    return FileStorage(folder, index_store=settings.store)

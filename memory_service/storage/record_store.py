@@ -32,6 +32,8 @@ class RecordKind(StrEnum):
     REPLY = "reply"
     # An answer that may hold what was said, so that it is erased with that.
     SESSION_REPLY = "session reply"
+    # One, of a home: where it was moved from.
+    MOVE = "move"
 
 
 @dataclass(frozen=True, slots=True)
