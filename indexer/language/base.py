@@ -331,6 +331,12 @@ class Grammar:
     stop_words: frozenset[str] = frozenset()  # words that tell nothing in a question
     grammar_words: str = ""  # of which one in three words of a text is one; none that is common in English elsewhere
     borders: str = ""  # words of grammar and of asking in a script without spaces, at which a question is cut
+    abbreviations: frozenset[str] = frozenset()  # behind which a dot ends no sentence
+    last_abbreviations: frozenset[str] = frozenset()  # those that may end one
+    number_abbreviations: frozenset[str] = frozenset()  # those that stand before a number
+    lettered: frozenset[str] = frozenset()  # words before a single letter, behind which a sentence may end
+    before_ordinals: frozenset[str] = frozenset()  # words before a number with a dot that ends no sentence
+    behind_ordinals: str = ""  # words behind such a number
     verbs: str = ""  # words that a short sentence has, and an item of a list has not
     verbs_within: str = ""  # the same in a language without spaces
 
@@ -402,6 +408,28 @@ class Units:
     money: Mapping[str, str] = field(default_factory=dict)  # by the code in small letters
     large_money: Mapping[str, tuple[str, float]] = field(default_factory=dict)  # code and number of a word
     others: Mapping[str, str] = field(default_factory=dict)  # by the unit that they are one with
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numerals:
+    """Words of numbers and of times of day."""
+
+    first_twelve: tuple[str, ...] = ()  # the numbers from one to twelve, in order
+    others: Mapping[str, int] = field(default_factory=dict)  # further words for one of them, or for the hour twelve
+    teens: Mapping[str, int] = field(default_factory=dict)  # the numbers from thirteen to nineteen
+    tens: Mapping[str, int] = field(default_factory=dict)  # the tens from twenty, before one of the first
+    scales: Mapping[str, int] = field(default_factory=dict)  # words that make a number larger
+    single: Mapping[str, float] = field(default_factory=dict)  # words that are a number by themselves
+    noon: str = ""  # words for noon and midnight
+    before_hour: Mapping[str, int] = field(default_factory=dict)  # minutes by the words before an hour
+    behind_hour: Mapping[str, int] = field(default_factory=dict)  # minutes by the words behind an hour
+    behind_unit: Mapping[str, int] = field(default_factory=dict)  # minutes by the words behind an hour with its unit
+    hour_signs: str = ""  # words behind an hour, before its minutes
+    hour_units: str = ""  # units behind an hour, beside its minutes
+    clock_hints: str = ""  # parts of which a text with a time in words has one
+    day_leads: str = ""  # words before the number of a day
+    day_ends: str = ""  # ends of such a number
+    shares: str = ""  # words between a part and the whole, with their blanks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -498,10 +526,12 @@ class Language:
     Attributes:
         name: Its name in English.
         is_spaced: True if words stand apart in it.
+        capitalises_nouns: True if each noun has a capital in it, and not names alone.
     """
 
     name: str
     is_spaced: bool = True
+    capitalises_nouns: bool = False
     outcomes: Outcomes = field(default_factory=Outcomes)
     questions: Questions = field(default_factory=Questions)
     authorship: Authorship = field(default_factory=Authorship)
@@ -520,5 +550,6 @@ class Language:
     sections: Sections = field(default_factory=Sections)
     labels: Labels = field(default_factory=Labels)
     units: Units = field(default_factory=Units)
+    numerals: Numerals = field(default_factory=Numerals)
     secrets: Secrets = field(default_factory=Secrets)
     facts: FactTable | None = None  # None for a language of which no facts are read

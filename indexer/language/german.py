@@ -12,6 +12,7 @@ from indexer.language.base import (
     Language,
     Lasting,
     Nouns,
+    Numerals,
     Outcomes,
     Phrases,
     Questions,
@@ -126,7 +127,21 @@ _ANSWERS = {
 
 GERMAN = Language(
     name="German",
+    capitalises_nouns=True,
     grammar=Grammar(
+        abbreviations=frozenset(
+            "bzw ca evtl ggf inkl exkl zzgl nr str bspw vgl mio mrd abs art hr fr dipl ing geb max min".split()
+        ),
+        last_abbreviations=frozenset("usw okt dez".split()),
+        lettered=frozenset("variante option gruppe klasse teil".split()),
+        before_ordinals=frozenset(
+            "am im der die das den dem des vom zum zur bis beim ab seit dieser jeder ihr sein unser mein".split()
+        ),
+        behind_ordinals=(
+            "(?:Jan|Jän|Feb|März|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-zä]{0,6}"
+            "|Stock|Etage|OG|Kapitel|Quartal|Platz|Woche|Tag|Klasse|Mal|Auflage|Bezirk|Geburtstag|Jahrhundert"
+            "|Semester|Halbjahr|Spieltag"
+        ),
         stop_words=frozenset(
             """
             aber alle allem allen aller alles als also am an auch auf aus bei beim bin bis bist da damit dann das dass
@@ -425,6 +440,16 @@ GERMAN = Language(
         corrects=r"\s*[,(]?\s*\b(?:statt(?= \w)|anstatt|anstelle von|nicht mehr|früher|vorher)\b.*$",
     ),
     labels=Labels(asking=_ASKING, answers={kind: frozenset(words.split()) for kind, words in _ANSWERS.items()}),
+    numerals=Numerals(
+        first_twelve=("eins " + _NUMBERS,),
+        others={"ein": 1, "zwo": 2},
+        noon="mittags?|mitternachts?",
+        before_hour={"halb": -30, "viertel nach": 15, "viertel vor": -15, "dreiviertel": -15, "viertel": -45},
+        hour_signs="uhr",
+        clock_hints="uhr|halb|viertel|mitt",
+        day_leads="am|den",
+        shares=" von ",
+    ),
     secrets=Secrets(
         passwords="passworts?|kennwort", password_hints=("kennwort",), unsigned_passwords="passwort", gives="ist"
     ),

@@ -18,6 +18,7 @@ from functools import cached_property
 from indexer.common import COMMON_HAN, lazy_regex
 from indexer.language import (
     ANY,
+    LANGUAGES,
     Day,
     clock_times_of,
     days_of,
@@ -54,9 +55,7 @@ _UNIT_OF_TIME = f"(?:h|s|ms|{ANY.values.durations})"
 _COMPOUND = lazy_regex(
     rf"(?<![\w.,])\d{{1,6}}[ ]?{_UNIT_OF_TIME}(?:,?(?: and)?[ ]?\d{{1,6}}[ ]?{_UNIT_OF_TIME}\b){{1,3}}"
 )
-_SHARE = lazy_regex(
-    r"(?<![\w./])(\d{1,9})(?: ?/ ?| (?:out )?of (?:the )?| von | sur | de | из )(\d{1,9})(?![\w/]|\.\d)"
-)
+_SHARE = lazy_regex(rf"(?<![\w./])(\d{{1,9}})(?: ?/ ?|{ANY.numerals.shares})(\d{{1,9}})(?![\w/]|\.\d)")
 
 
 class SourceText:
@@ -407,7 +406,7 @@ def names_user(text: str) -> bool:
 
 _NAME = lazy_regex(r"(?<![\w.@/-])[A-ZÀ-ÞА-Я][a-zà-ÿа-я]{2,}(?![\w@/-]|\.\w)")
 _BEGUN = lazy_regex(r"[^\W\d_]{3,}")
-_CAPITAL_NOUNS = "German"
+_CAPITAL_NOUNS = frozenset(language.name for language in LANGUAGES if language.capitalises_nouns)
 # Also where nothing stands before it.
 _BEFORE_FIRST = '.!?:;"“(*'
 _NO_NAMES = frozenset(
@@ -421,7 +420,7 @@ _NO_NAMES = frozenset(
 
 def capitalised_names(text: str) -> list[str]:
     """Names in a text by their capitals, in order; none in a language that writes nouns so."""
-    if language_of(text) == _CAPITAL_NOUNS:
+    if language_of(text) in _CAPITAL_NOUNS:
         return []
     matches = [match for match in _NAME.finditer(text) if match[0].lower() not in _NO_NAMES]
     # The first word of a sentence has a capital whatever it is.

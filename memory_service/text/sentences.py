@@ -37,31 +37,15 @@ _SPEECH_CHARS = 60
 _SPEECH = "“„"
 
 # Behind these a sentence goes on …
-_ABBREVIATIONS = frozenset(
-    """
-    e.g eg i.e ie dr mr mrs ms prof st vs cf fig figs approx sec vol ch eq ed eds al resp incl excl tel ext
-    bzw ca evtl ggf inkl exkl zzgl nr str bspw vgl mio mrd abs art hr fr dipl ing geb max min
-    """.split()
-)
+_ABBREVIATIONS = ANY.grammar.abbreviations
 # … behind these unless a capital letter follows …
-_MAY_END = frozenset(
-    "etc inc ltd co corp jr sr usw dept est jan feb mar apr jun jul aug sep sept oct okt nov dec dez".split()
-)
+_MAY_END = ANY.grammar.last_abbreviations
 # … and behind these only where a number follows.
-_BEFORE_NUMBERS = frozenset("no nos p pp art ver v".split())
+_BEFORE_NUMBERS = ANY.grammar.number_abbreviations
 # "plan B." ends; every other single letter is part of an abbreviation or a name.
-_LETTERED = frozenset(
-    "plan option variant team group class grade type step vitamin version part section appendix room gate hall case "
-    "variante option gruppe klasse teil".split()
-)
-_GERMAN_BEFORE = frozenset(
-    "am im der die das den dem des vom zum zur bis beim ab seit dieser jeder ihr sein unser mein".split()
-)
-_ORDINAL_AFTER = lazy_regex(
-    r"\s+(?:Jan|Jän|Feb|März|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-zä]{0,6}\b"
-    r"|\s+(?:Floor|Stock|Etage|OG|Kapitel|Quartal|Platz|Woche|Tag|Klasse|Mal|Auflage|Bezirk|Geburtstag|Jahrhundert"
-    r"|Semester|Halbjahr|Spieltag)\b"
-)
+_LETTERED = ANY.grammar.lettered
+_BEFORE_ORDINALS = ANY.grammar.before_ordinals
+_BEHIND_ORDINAL = lazy_regex(rf"\s+(?:{ANY.grammar.behind_ordinals})\b")
 _WORD_BEFORE = lazy_regex(r"(\S{1,40})\s{1,3}\Z")
 _WORD_CHARS = 16
 _BEFORE_WORD = "([\"'“„‘«*_—–/-"
@@ -175,8 +159,9 @@ def _is_ordinal(line: str, start: int, at: int, after: str) -> bool:
     if not line[start:at].strip(" \t(\"'“„"):
         return True
     before = _WORD_BEFORE.search(line, max(start, at - 44), at)
-    german = before is not None and before[1].lower() in _GERMAN_BEFORE
-    return german or _ORDINAL_AFTER.match(after) is not None
+    if before is not None and before[1].lower() in _BEFORE_ORDINALS:
+        return True
+    return _BEHIND_ORDINAL.match(after) is not None
 
 
 # --- sentences of a message --------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from indexer.language.english.english_facts import ENGLISH_CLAUSES, ENGLISH_VALU
 from indexer.language.english.english_labels import ENGLISH_LABELS, ENGLISH_UNITS
 from indexer.language.english.english_lasting import ENGLISH_LASTING
 from indexer.language.english.english_nouns import ENGLISH_NOUNS
+from indexer.language.english.english_numerals import ENGLISH_NUMERALS
 from indexer.language.english.english_outcomes import ENGLISH_OUTCOMES
 from indexer.language.english.english_phrases import ENGLISH_PHRASES
 from indexer.language.english.english_recall import ENGLISH_RECALL
@@ -45,6 +46,7 @@ ENGLISH = Language(
     sections=ENGLISH_SECTIONS,
     labels=ENGLISH_LABELS,
     units=ENGLISH_UNITS,
+    numerals=ENGLISH_NUMERALS,
     secrets=ENGLISH_SECRETS,
     facts=FactTable(wordings=ENGLISH_WORDINGS, script=ENGLISH_SCRIPT, readings=_readings),
 )

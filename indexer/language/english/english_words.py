@@ -75,6 +75,21 @@ ENGLISH_GRAMMAR = Grammar(
         "|works?|goes|got|made|added|fixed|changed|moved|removed|updated|created|wrote|ask|write|answer|commit|deploy"
         "|avoid"
     ),
+    abbreviations=frozenset(
+        """
+        e.g eg i.e ie dr mr mrs ms prof st vs cf fig figs approx sec vol ch eq ed eds al resp incl excl tel ext art fr
+        max min
+        """.split()
+    ),
+    last_abbreviations=frozenset(
+        "etc inc ltd co corp jr sr dept est jan feb mar apr jun jul aug sep sept oct nov dec".split()
+    ),
+    number_abbreviations=frozenset("no nos p pp art ver v".split()),
+    lettered=frozenset(
+        "plan option variant team group class grade type step vitamin version part section appendix room gate hall "
+        "case".split()
+    ),
+    behind_ordinals="Floor",
 )
 
 ENGLISH_SECTIONS = Sections(

@@ -1,6 +1,6 @@
 """Words of other European languages and of Turkish: data alone."""
 
-from indexer.language.base import Days, Grammar, Language, Nouns, Questions, Replies, Sections, Values
+from indexer.language.base import Days, Grammar, Language, Nouns, Numerals, Questions, Replies, Sections, Values
 
 DUTCH = Language(
     name="Dutch",
@@ -33,6 +33,7 @@ DUTCH = Language(
     nouns=Nouns(
         names=frozenset({"naam", "titel"}),
     ),
+    numerals=Numerals(first_twelve=("één twee drie vier vijf zes zeven acht negen tien elf twaalf",)),
 )
 POLISH = Language(
     name="Polish",
@@ -162,5 +163,12 @@ RUSSIAN = Language(
     ),
     nouns=Nouns(
         names=frozenset({"имя", "название"}),
+    ),
+    numerals=Numerals(
+        first_twelve=("один два три четыре пять шесть семь восемь девять десять одиннадцать двенадцать",),
+        noon="полдень|полночь",
+        clock_hints="пол",
+        day_leads="день",
+        shares=" из ",
     ),
 )
