@@ -30,7 +30,8 @@ from memory_service.errors import (
     retry_headers,
 )
 from memory_service.home import SearchedPlace
-from memory_service.schemas.memories import ErrorAnswer, ErrorBody, fault_in
+from memory_service.schemas.base import fault_in
+from memory_service.schemas.memories import ErrorAnswer, ErrorBody
 
 _log = logging.getLogger("memory_service.api")
 _MAX_NAME_CHARS = 80

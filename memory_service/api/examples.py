@@ -8,7 +8,7 @@ from typing import Any
 
 from memory_service import errors, schemas
 from memory_service._version import __version__
-from memory_service.schemas.memories import Erased
+from memory_service.schemas.base import Erased
 
 _PATH = "memory/2026-11-20.md"
 _ETAG = "5d41402abc4b2a76b9719d911017c592"

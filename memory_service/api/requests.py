@@ -24,7 +24,7 @@ from memory_service.api.idempotency import KeyedRequest, RepeatedRequests, Reply
 from memory_service.api.metrics import Metrics
 from memory_service.api.pools import Pools
 from memory_service.errors import InvalidName, InvalidRequest, MemoryServiceError
-from memory_service.schemas.memories import SESSION_ID, Answer
+from memory_service.schemas.base import SESSION_ID, Answer
 
 if TYPE_CHECKING:
     from memory_service.service import MemoryService

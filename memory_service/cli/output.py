@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from memory_service.errors import MemoryServiceError
-    from memory_service.schemas.memories import Erased
+    from memory_service.schemas.base import Erased
     from memory_service.service import SyncProgress
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from memory_service.errors import Incompressible
-from memory_service.schemas.sessions import ContextWindow, Pressure, WindowSource
+from memory_service.schemas.base import Pressure
+from memory_service.schemas.sessions import ContextWindow, WindowSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from memory_service.messages.reading import read_messages, read_sent
 from memory_service.messages.repair import to_wire
 from memory_service.messages.shapes import ANTHROPIC_ALONE, Json, Message, compact_command
 from memory_service.messages.sizes import MESSAGE_TOKENS, number_message, tools_tokens
+from memory_service.schemas.base import fault_in
 from memory_service.schemas.compaction import (
     CompactedMessages,
     CompactionReceipt,
@@ -47,7 +48,6 @@ from memory_service.schemas.compaction import (
     StatelessRequest,
     Trigger,
 )
-from memory_service.schemas.memories import fault_in
 from memory_service.schemas.messages import Wire
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.home import SearchedPlace
 from memory_service.schemas import entries
 from memory_service.schemas import tools as values
-from memory_service.schemas.memories import fault_in
+from memory_service.schemas.base import fault_in
 from memory_service.schemas.status import Status
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from indexer.common import lazy_regex
 from indexer.language import facts_of, ornament, restating
 from memory_service.errors import Conflict, InvalidRequest
 from memory_service.memories.format import Entry, derive_id, entry_text, find_entries, split_lines
+from memory_service.schemas.base import SESSION_ID
 from memory_service.schemas.entries import EntryChange
-from memory_service.schemas.memories import MAX_TEXT_CHARS, SESSION_ID
+from memory_service.schemas.memories import MAX_TEXT_CHARS
 from memory_service.schemas.roles import NotedOrigin
 
 MAX_TAGS = 16

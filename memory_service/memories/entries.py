@@ -41,8 +41,8 @@ from memory_service.memories.format import (
     spans_within,
     split_lines,
 )
+from memory_service.schemas.base import Erased
 from memory_service.schemas.entries import EntryChange, ForgottenMemory, MemoryEntry, Removal
-from memory_service.schemas.memories import Erased
 from memory_service.schemas.roles import WhoseWord
 from memory_service.storage.documents import DocumentStore, Listing
 from memory_service.storage.revisions import ATTEMPTS, Revision, kept_changing

@@ -54,8 +54,9 @@ from memory_service.memories.overlap import stated_among
 from memory_service.memories.standing import InjectedPassage, StandingBlocks, passage_of
 from memory_service.memories.store import MemoryStore
 from memory_service.memories.unindexed import OpenLogs, UnindexedMessages
+from memory_service.schemas.base import Erased
 from memory_service.schemas.entries import EntryChange, ForgottenMemory, MemoryEntry, StoredMemory
-from memory_service.schemas.memories import Erased, ErasedFile, Order, WrittenFile
+from memory_service.schemas.memories import ErasedFile, Order, WrittenFile
 from memory_service.storage.record_store import RecordKind, RecordStore
 from memory_service.text.retelling import retells_any
 from memory_service.text.similarity import groups_of

@@ -32,9 +32,8 @@ from memory_service.llm.token_counter import learned_scale, pairs_of, same_model
 from memory_service.llm.windows import model_limits
 from memory_service.messages.shapes import Json
 from memory_service.runtime.session import SessionState
-from memory_service.schemas.memories import fault_in
+from memory_service.schemas.base import Pressure, fault_in
 from memory_service.schemas.messages import ReadingSource
-from memory_service.schemas.sessions import Pressure
 from memory_service.sessions.records import Learned, SessionHeader
 
 Table = TypeVar("Table", bound=BaseModel)

@@ -1,5 +1,18 @@
 """The values of every use case, as they cross a door: frozen pydantic models."""
 
+from memory_service.schemas.base import (
+    MAX_BUDGET_TOKENS,
+    MAX_QUERY_CHARS,
+    MAX_TOKENS,
+    SESSION_ID,
+    Answer,
+    Degraded,
+    Erased,
+    ModelName,
+    Pressure,
+    Request,
+    make_request,
+)
 from memory_service.schemas.compaction import (
     MAX_INSTRUCTION_CHARS,
     MAX_PROMPT_CHARS,
@@ -51,17 +64,11 @@ from memory_service.schemas.entries import (
 )
 from memory_service.schemas.memories import (
     DEFAULT_WORKSPACE,
-    MAX_BUDGET_TOKENS,
     MAX_LIMIT,
-    MAX_QUERY_CHARS,
     MAX_TEXT_CHARS,
-    SESSION_ID,
-    Answer,
     Context,
     ContextRequest,
     Day,
-    Degraded,
-    Erased,
     ErasedFile,
     ErrorAnswer,
     ErrorBody,
@@ -75,7 +82,6 @@ from memory_service.schemas.memories import (
     QueryText,
     Receipt,
     ReceiptItem,
-    Request,
     ResultOrder,
     SearchMode,
     SearchRequest,
@@ -87,7 +93,6 @@ from memory_service.schemas.memories import (
     Statement,
     Until,
     WrittenFile,
-    make_request,
 )
 from memory_service.schemas.messages import (
     MAX_BATCH,
@@ -112,16 +117,13 @@ from memory_service.schemas.messages import (
 )
 from memory_service.schemas.roles import NotedOrigin
 from memory_service.schemas.sessions import (
-    MAX_TOKENS,
     AwaitedCalls,
     ContextWindow,
     ErasedSession,
     Idle,
     ListedSession,
-    ModelName,
     NewSession,
     PendingCalls,
-    Pressure,
     Restored,
     Session,
     SessionChange,

@@ -10,21 +10,17 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from memory_service.schemas.memories import (
+from memory_service.schemas.base import (
     MAX_BUDGET_TOKENS,
     MAX_QUERY_CHARS,
+    MAX_TOKENS,
     Answer,
     Degraded,
-    MemoryId,
-    MinRelevance,
-    Order,
-    Receipt,
+    ModelName,
     Request,
-    SourcePath,
-    Sources,
 )
+from memory_service.schemas.memories import MemoryId, MinRelevance, Order, Receipt, SourcePath, Sources
 from memory_service.schemas.messages import MAX_BATCH, MAX_PIN_CHARS, SentMessages, UsageReport, Wire, WireMessages
-from memory_service.schemas.sessions import MAX_TOKENS, ModelName
 
 CompactionMode = Literal["plan", "preview", "apply"]
 Trigger = Literal["manual", "threshold", "overflow", "safeguard"]

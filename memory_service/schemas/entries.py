@@ -10,21 +10,8 @@ import datetime as dt
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from memory_service.schemas.memories import (
-    MAX_QUERY_CHARS,
-    MAX_TEXT_CHARS,
-    SESSION_ID,
-    Answer,
-    Day,
-    Degraded,
-    FirstLine,
-    LastLine,
-    MemoryId,
-    Origin,
-    Proof,
-    Request,
-    SourcePath,
-)
+from memory_service.schemas.base import MAX_QUERY_CHARS, SESSION_ID, Answer, Degraded, Proof, Request
+from memory_service.schemas.memories import MAX_TEXT_CHARS, Day, FirstLine, LastLine, MemoryId, Origin, SourcePath
 from memory_service.schemas.roles import EntryOrigin, SourceRole
 
 MAX_LISTED = 500

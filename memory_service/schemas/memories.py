@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, Field
 
-from memory_service.errors import InvalidRequest
+from memory_service.schemas.base import MAX_BUDGET_TOKENS, MAX_QUERY_CHARS, Answer, Degraded, Proof, Request
 from memory_service.schemas.roles import EntryOrigin, SourceRole
 
 Source = Literal["memory", "sessions", "files"]
@@ -22,12 +21,8 @@ Origin = Literal["user", "agent", "tool"]
 Order = Literal["score", "memory_first"]
 
 DEFAULT_WORKSPACE = "default"
-# In the document alone: what does not match is answered with what to do.
-SESSION_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
-MAX_QUERY_CHARS = 10_000
 MAX_TEXT_CHARS = 100_000
 MAX_LIMIT = 200
-MAX_BUDGET_TOKENS = 200_000
 
 QueryText = Annotated[
     str,
@@ -117,44 +112,6 @@ SourceKind = Annotated[
 Score = Annotated[float, Field(description="0 to 1, for the order within this answer only.")]
 TextScore = Annotated[float, Field(description="Plain BM25; 0 where no word of the query occurs.")]
 VectorScore = Annotated[float | None, Field(description="Cosine of query and passage; null without vectors.")]
-Degraded = Annotated[list[str], Field(description="Parts that were missing from this answer, each with the reason.")]
-
-
-class Request(BaseModel):
-    """A body that the API takes. A value of another type is refused, never converted."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-
-R = TypeVar("R", bound=BaseModel)
-
-
-def make_request(shape: type[R], **values: object) -> R:
-    """A request with these values.
-
-    Raises:
-        InvalidRequest: It cannot hold one of them, as the server would answer.
-    """
-    plain = {
-        name: list(value) if isinstance(value, tuple | set | frozenset) else value for name, value in values.items()
-    }
-    try:
-        return shape.model_validate(plain)
-    except ValidationError as error:
-        name, reason = fault_in(error.errors()[0])
-        raise InvalidRequest(f"The field {name!r} cannot be used: {reason}. Give another value.") from None
-
-
-def fault_in(error: Mapping[str, Any]) -> tuple[str, str]:
-    """The name of a field that pydantic refuses, and why in a clause, without the value."""
-    reason = str(error["msg"]).removeprefix("Value error, ").rstrip(".")
-    return ".".join(map(str, error["loc"])), f"{reason[:1].lower()}{reason[1:]}"
-
-
-class Answer(BaseModel):
-    """The answer of a use case, and a body of the API."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class MemoryFile(Answer):
@@ -198,19 +155,7 @@ class WrittenFile(Answer):
 
     path: SourcePath
     etag: str | None = Field(default=None, description="Version of the new content, for the next `If-Match`.")
-    degraded: Degraded = []
-
-
-class Erased(Answer):
-    """The proof of an erasure: what a look at the index shows after it."""
-
-    passages: int = Field(description="How many passages are gone.")
-    checked: list[str] = Field(description="Where they were looked for and not found.")
-
-
-Proof = Annotated[
-    Erased | None, Field(description="What a look at the index showed afterwards; null where it could not be read.")
-]
+    degraded: Degraded = Field(default=[])
 
 
 class ErasedFile(Answer):
@@ -218,7 +163,7 @@ class ErasedFile(Answer):
 
     path: SourcePath
     erased: Proof = None
-    degraded: Degraded = []
+    degraded: Degraded = Field(default=[])
 
 
 class SearchRequest(Request):
@@ -229,9 +174,9 @@ class SearchRequest(Request):
     mode: SearchMode = Field(
         default="hybrid", description="`text`: by words; `vector`: by meaning; `hybrid`: by both, in one ranking."
     )
-    sources: Sources = []
+    sources: Sources = Field(default=[])
     path_prefix: PathPrefix = ""
-    tags: Tags = []
+    tags: Tags = Field(default=[])
     since: Since = None
     until: Until = None
     min_score: float | None = Field(
@@ -301,7 +246,7 @@ class SearchResults(Answer):
 
     results: list[SearchResult] = Field(description="At most `limit` passages; an empty list where nothing was found.")
     mode: SearchMode = Field(description="What was really done.")
-    degraded: Degraded = []
+    degraded: Degraded = Field(default=[])
     took_ms: float = Field(description="Time that the search took, in milliseconds.")
 
 
@@ -316,9 +261,9 @@ class ContextRequest(Request):
     min_relevance: MinRelevance = 0.0
     min_gain: MinGain = 0.0
     order: ResultOrder = "score"
-    sources: Sources = []
+    sources: Sources = Field(default=[])
     path_prefix: PathPrefix = ""
-    tags: Tags = []
+    tags: Tags = Field(default=[])
     since: Since = None
     until: Until = None
 
@@ -369,7 +314,7 @@ class Receipt(Answer):
     cached_prefix_tokens: int | None = Field(
         default=None, description="Of a session's prompt: see there. Null where the block is of no session."
     )
-    degraded: Degraded = []
+    degraded: Degraded = Field(default=[])
 
 
 class Context(Answer):
@@ -379,7 +324,7 @@ class Context(Answer):
     block: str = Field(description="The block alone; empty when nothing fits.")
     tokens: int = Field(description="Size of the block with its wrapper; never over the budget.")
     receipt: Receipt = Field(description="What stands in the block, what stayed out, and why.")
-    degraded: Degraded = []
+    degraded: Degraded = Field(default=[])
 
 
 class ErrorBody(Answer):

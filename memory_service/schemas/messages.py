@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from memory_service.schemas.memories import Answer, Degraded, Proof, Request
-from memory_service.schemas.sessions import MAX_TOKENS, ModelName, Pressure, SessionName
+from memory_service.schemas.base import MAX_TOKENS, Answer, Degraded, ModelName, Pressure, Proof, Request, SessionName
 
 Wire = Literal["openai", "anthropic", "mistral"]
 ReadingSource = Literal["usage", "tokenizer", "estimate"]

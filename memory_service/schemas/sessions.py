@@ -11,30 +11,29 @@ from typing import Annotated, Any, Literal, TypeAlias, TypedDict
 
 from pydantic import Field
 
-from memory_service.schemas.memories import SESSION_ID, Answer, Degraded, Proof, Request
+from memory_service.schemas.base import (
+    MAX_TOKENS,
+    SESSION_ID,
+    Answer,
+    Degraded,
+    ModelName,
+    Pressure,
+    Proof,
+    Request,
+    SessionName,
+)
 
 ViewName = Literal["model", "log"]
-Pressure = Literal["ok", "soft", "hard"]
 WindowSource = Literal["session", "learned", "settings", "model", "preset", "default"]
 
 EventField: TypeAlias = "str | int | float | bool | None"
 
-MAX_TOKENS = 1_000_000_000
 # Lines of a log that a trim leaves. Source: seed 000, 1.2.
 TRIM_KEEP_LAST = 100
 
 MAX_TITLE_CHARS = 200
 
-SessionName = Annotated[str, Field(description="Id of the session.", examples=["support-42"])]
 LogBytes = Annotated[int, Field(description="Size of the log on disk, in bytes.")]
-ModelName = Annotated[
-    str | None,
-    Field(
-        max_length=200,
-        description="The model of the session's agent; it decides the context window where nothing else does.",
-        examples=["gpt-4o"],
-    ),
-]
 SessionSettings = Annotated[
     dict[str, Any] | None,
     Field(

@@ -10,7 +10,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from memory_service.schemas.memories import Answer, Degraded, OperationName, Request, SourcePath
+from memory_service.schemas.base import Answer, Degraded, Request
+from memory_service.schemas.memories import OperationName, SourcePath
 
 OperationState = Literal["queued", "running", "done", "failed", "cancelled"]
 

@@ -10,15 +10,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from memory_service.schemas.memories import (
-    MAX_BUDGET_TOKENS,
-    MAX_QUERY_CHARS,
-    MAX_TEXT_CHARS,
-    Answer,
-    Day,
-    Degraded,
-    Source,
-)
+from memory_service.schemas.base import MAX_BUDGET_TOKENS, MAX_QUERY_CHARS, Answer, Degraded
+from memory_service.schemas.memories import MAX_TEXT_CHARS, Day, Source
 from memory_service.schemas.roles import WhoseWord
 
 _MAX_HITS = 50

@@ -25,6 +25,7 @@ from memory_service.memories.entries import EntryFilter
 from memory_service.memories.file_text import check_range, read_range
 from memory_service.memories.workspaces import memory_path, stored_path
 from memory_service.runtime.index_answers import translate_errors
+from memory_service.schemas.base import make_request
 from memory_service.schemas.entries import (
     MAX_LISTED,
     ChangedEntry,
@@ -35,7 +36,7 @@ from memory_service.schemas.entries import (
     Removal,
     StoredMemory,
 )
-from memory_service.schemas.memories import ErasedFile, FileText, MemoryFile, Origin, WrittenFile, make_request
+from memory_service.schemas.memories import ErasedFile, FileText, MemoryFile, Origin, WrittenFile
 from memory_service.schemas.roles import NotedOrigin, WhoseWord
 
 if TYPE_CHECKING:

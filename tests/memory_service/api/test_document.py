@@ -19,7 +19,7 @@ from memory_service import schemas
 from memory_service._version import __version__
 from memory_service.api import pages
 from memory_service.api.examples import REQUESTS
-from memory_service.schemas.memories import Request
+from memory_service.schemas.base import Request
 from tests.serving import RunningServer
 
 W = "/v1/workspaces/{workspace}"
