@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 from contextlib import suppress
+from importlib import import_module
 from typing import IO, TYPE_CHECKING
 
 import click
 
 from memory_service.cli.options import SHARE, Place, examples, session_argument, with_place
 from memory_service.cli.output import emit_json, emit_value, erased_line, printable, warn
-from memory_service.cli.session_work import compact, compactions, flush, undo
 from memory_service.home import id_of_title, is_title
 
 if TYPE_CHECKING:
@@ -486,33 +486,40 @@ def delete(place: Place, session_id: str, yes: bool) -> None:
     warn(done_delete_session.degraded)
 
 
-class _InOrder(click.Group):
-    """Group that lists its commands in the given order: the first needed first."""
+_WORK = ("compact", "compactions", "undo", "flush")
+_HERE: dict[str, click.Command] = {
+    "list": list_sessions,
+    "show": show,
+    "create": create,
+    "append": append,
+    "context": context,
+    "search": search,
+    "pin": pin,
+    "pins": pins,
+    "unpin": unpin,
+    "trim": trim,
+    "restore": restore,
+    "delete": delete,
+}
+
+
+class _SessionCommands(click.Group):
+    """Group that lists its commands with the first needed first; those of `session_work` are loaded when they run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        names = list(_HERE)
+        at = names.index("pin")
+        return [*names[:at], *_WORK, *names[at:]]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _WORK:
+            return _HERE.get(cmd_name)
+        command: click.Command = getattr(import_module("memory_service.cli.session_work"), cmd_name)
+        return command
 
 
-sessions = _InOrder(
+sessions = _SessionCommands(
     "sessions",
-    commands={
-        "list": list_sessions,
-        "show": show,
-        "create": create,
-        "append": append,
-        "context": context,
-        "search": search,
-        "compact": compact,
-        "compactions": compactions,
-        "undo": undo,
-        "flush": flush,
-        "pin": pin,
-        "pins": pins,
-        "unpin": unpin,
-        "trim": trim,
-        "restore": restore,
-        "delete": delete,
-    },
     help="""Look at conversations, compact them, take that back.
 
     A session is one conversation: a log that nothing is taken from, in <home>/<workspace>/sessions/<id>.jsonl, and

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from indexer import IndexerError
@@ -18,16 +18,17 @@ from indexer.language import ornament
 from memory_service.compaction.audit import Audit, audit_problems, audit_summary, drop_ungrounded
 from memory_service.compaction.budget import ContextBudget
 from memory_service.compaction.checkpoint import Labels
-from memory_service.compaction.draft_record import compaction_record
+from memory_service.compaction.draft import CompactionDraft, CompactionOptions, compaction_record
 from memory_service.compaction.ledger import judged_statements, ledger_of, merge_ledger
 from memory_service.compaction.mending import MendedSummary, SourceTerms, mend_summary, with_lines_of_rules
-from memory_service.compaction.plan import Plan, plan_compaction
-from memory_service.compaction.plan_sizes import LEAST_PROGRESS, CompactionTrigger
+from memory_service.compaction.note import with_note
+from memory_service.compaction.plan import Plan, original_messages, plan_compaction
+from memory_service.compaction.plan_sizes import LEAST_PROGRESS
 from memory_service.compaction.presets import Fallback, Preset, SummaryRules
 from memory_service.compaction.prompts import SAFEGUARD_HEADINGS
-from memory_service.compaction.record import Compaction, Head, built_on
+from memory_service.compaction.record import Compaction, built_on
 from memory_service.compaction.snapshot import Snapshot, snapshot_of
-from memory_service.compaction.summary import PromptReading, Summary, SummaryRequest, read_upto, with_note
+from memory_service.compaction.summary import PromptReading, Summary, SummaryRequest, read_upto
 from memory_service.compaction.view import (
     Conversation,
     Originals,
@@ -39,16 +40,15 @@ from memory_service.compaction.view import (
     with_head,
 )
 from memory_service.errors import Incompressible, UpstreamFailed
-from memory_service.hooks import Provided
 from memory_service.llm.base import ChatModel, not_cancelled
 from memory_service.llm.calls import Spent
 from memory_service.llm.validation import clip_sections
-from memory_service.messages.shapes import is_system
 from memory_service.messages.sizes import Numbered, count_tokens
-from memory_service.schemas.compaction import IdentifierPolicy, LedgerEntry
+from memory_service.schemas.compaction import LedgerEntry
 from memory_service.text.frames import escape_frames
+from memory_service.text.judged_kinds import judge_kinds
 from memory_service.text.secrets import redact, without_secrets
-from memory_service.text.sentence_kinds import BY_PATTERNS, SentenceKinds, judge_kinds
+from memory_service.text.sentence_kinds import BY_PATTERNS, SentenceKinds
 from memory_service.text.texts import texts_in
 
 if TYPE_CHECKING:
@@ -66,49 +66,6 @@ _ANONYMOUS = (
     "Labels such as [email 1] stand for identifiers in summary and ledger; handles such as log:12 lead to the "
     "originals. Pins, the current request and the newest messages stand as they were said."
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionOptions:
-    """Options of one compaction.
-
-    Attributes:
-        trigger: Why it is asked for.
-        instructions: What the summary should look at, beside the settings'.
-        provided: What hooks put in the place of the prompt or the summary.
-        target_tokens: What the view should come to; None for the preset's target.
-        force: Compact although nothing asks for it, and although the last tries failed.
-        model: Writes the summary in the place of the compactor's model; None for that one.
-    """
-
-    trigger: CompactionTrigger = "manual"
-    instructions: str = ""
-    provided: Provided = field(default_factory=Provided)
-    identifier_policy: IdentifierPolicy = "preserve"
-    target_tokens: int | None = None
-    force: bool = False
-    model: ChatModel | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionDraft:
-    """A compaction that is not committed.
-
-    Attributes:
-        plan: What it does.
-        made: The record; None if there is nothing to do, and `plan.reason` says why.
-        view: The view behind it; as it is now if there is nothing to do.
-        head: What the record makes of the session's.
-        summary: What stands for the covered messages; None where none was needed.
-        audit: What was found in it.
-    """
-
-    plan: Plan
-    made: Compaction | None
-    view: View
-    head: Head
-    summary: Summary | None = None
-    audit: Audit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -472,16 +429,6 @@ def _escape_summary(summary: Summary, request: SummaryRequest) -> Summary:
 def _by_hook(text: str) -> Summary:
     note = "A hook supplied the summary; it stands as it was given, without secrets, and was not checked."
     return Summary(text=redact(text), method="hook", prompt_version="hook", notes=(note,))
-
-
-def original_messages(state: Conversation, plan: Plan) -> tuple[tuple[Numbered, ...], tuple[Numbered, ...]]:
-    """Original messages that a plan covers, also where the view shows a placeholder or leaves tools out."""
-    if not (plan.covered or plan.prefix):
-        return (), ()
-    between = state.between(state.head.tail_start, plan.tail_start - 1)
-    split = plan.prefix[0].seq if plan.prefix else plan.tail_start
-    talk = [message for message in between if not is_system(message.message)]
-    return tuple(item for item in talk if item.seq < split), tuple(item for item in talk if item.seq >= split)
 
 
 def _request(

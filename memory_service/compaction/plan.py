@@ -26,13 +26,20 @@ from memory_service.compaction.cut import (
     largest_counted_cut,
 )
 from memory_service.compaction.plan_sizes import LEAST_PROGRESS, CompactionTrigger, PlanSizes
+from memory_service.compaction.presets import Fallback, Preset
 from memory_service.compaction.prune_steps import PriorPruning
 from memory_service.compaction.pruning import PruningOutcome, PruningRequest, prune, truncate_results
 from memory_service.compaction.summary import read_upto, without_tools
 from memory_service.errors import Incompressible
-from memory_service.messages.shapes import is_tool_result
+from memory_service.messages.shapes import is_system, is_tool_result
 from memory_service.messages.sizes import MESSAGE_TOKENS, Numbered
 from memory_service.schemas.compaction import CompactionStep
+
+if TYPE_CHECKING:
+    from memory_service.compaction.snapshot import Snapshot
+    from memory_service.compaction.view import Conversation
+
+    pass
 
 if TYPE_CHECKING:
     from memory_service.compaction.presets import Fallback, Preset
@@ -478,3 +485,13 @@ def _place_of(tail: Sequence[Numbered], seq: int) -> int:
 
 def _ends_with_user(tail: Sequence[Numbered]) -> bool:
     return bool(tail) and tail[-1].message["role"] == "user"
+
+
+def original_messages(state: Conversation, plan: Plan) -> tuple[tuple[Numbered, ...], tuple[Numbered, ...]]:
+    """Original messages that a plan covers, also where the view shows a placeholder or leaves tools out."""
+    if not (plan.covered or plan.prefix):
+        return (), ()
+    between = state.between(state.head.tail_start, plan.tail_start - 1)
+    split = plan.prefix[0].seq if plan.prefix else plan.tail_start
+    talk = [message for message in between if not is_system(message.message)]
+    return tuple(item for item in talk if item.seq < split), tuple(item for item in talk if item.seq >= split)

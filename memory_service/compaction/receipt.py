@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memory_service.compaction.plan import Plan
 from memory_service.compaction.plan_sizes import CompactionTrigger
 from memory_service.compaction.record import Compaction, LoggedCompaction
 from memory_service.compaction.summary import Summary
@@ -12,6 +11,7 @@ from memory_service.engines import Compacted
 from memory_service.schemas.compaction import CompactionMode, CompactionReceipt
 
 if TYPE_CHECKING:
+    from memory_service.compaction.plan import Plan
     from memory_service.compaction.presets import CompactionSettings
 
 # What a receipt says of a compaction that did nothing of the kind.

@@ -20,7 +20,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from memory_service.compaction.budget import resolve_window
-from memory_service.compaction.compactor import CompactionDraft, CompactionOptions, Compactor
+from memory_service.compaction.compactor import Compactor
+from memory_service.compaction.draft import CompactionDraft, CompactionOptions
 from memory_service.compaction.presets import (
     CompactionSettings,
     Fallback,

@@ -18,7 +18,7 @@ from memory_service.conversations.seals import Reference, Seals
 from memory_service.errors import InvalidReference, InvalidRequest, MemoryServiceError
 from memory_service.llm.base import not_cancelled
 from memory_service.messages.response_items import standalone
-from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.base import CompactionCall
 from memory_service.schemas.compaction import CompactionReceipt, CompactRequest
 
 # Of a client's own threshold: what is left of it by a compaction there.

@@ -12,8 +12,12 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import count
+from typing import TYPE_CHECKING
 
-from indexer import Index, recall, sampled_texts
+from indexer import recall, sampled_texts
+
+if TYPE_CHECKING:
+    from indexer import Index
 
 Measure = tuple[str, dict[str, float]]
 NOTHING = "the index holds no passage, so there is nothing to measure"

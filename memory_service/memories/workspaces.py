@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
-from indexer import (
-    EXTRA_MARK,
-    Index,
-    is_memory_path,
-    is_session_path,
-    name_fault,
-    to_nfc,
-)
+from indexer import EXTRA_MARK, is_memory_path, is_session_path, name_fault, to_nfc
 from indexer.common import lazy_regex
 from memory_service.errors import InvalidName
 from memory_service.home import shown_name
 from memory_service.storage.documents import DocumentStore
+
+if TYPE_CHECKING:
+    from indexer import Index
 
 _DRIVE = lazy_regex(r"[A-Za-z]:")
 # "%25" too: what is decoded twice on its way would become one of the others.

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
 
-from memory_service.compaction.view import View
 from memory_service.llm.token_anchor import scale_tokens
 from memory_service.memories.standing import InjectedBlock
 from memory_service.messages.shapes import Message, is_tool_result, user_message
 from memory_service.messages.sizes import message_tokens
 from memory_service.schemas.compaction import PromptTokens
+
+if TYPE_CHECKING:
+    from memory_service.compaction.view import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

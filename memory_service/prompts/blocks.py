@@ -13,17 +13,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from indexer import Hit
-from memory_service.compaction.view import View
 from memory_service.errors import MemoryServiceError, NotFound
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.standing import InjectedBlock, PromptRecord, block_tokens, digest_of
 from memory_service.messages.sizes import MESSAGE_TOKENS, Numbered
 from memory_service.prompts.assemble import placeable
 from memory_service.prompts.session_recall import Question, SearchedPassages, SessionRecall, passages_in
-from memory_service.runtime.session import SessionState
 from memory_service.schemas.memories import Context, Receipt
 
 if TYPE_CHECKING:
+    from memory_service.compaction.view import View
+    from memory_service.runtime.session import SessionState
     from memory_service.runtime.session_services import SessionSnapshot
 
 # Each time, the budget comes down by what the block was too large.

@@ -25,9 +25,7 @@ from memory_service.messages.sizes import MESSAGE_TOKENS, tools_tokens
 from memory_service.prompts.assemble import Prompt, prompt_of
 from memory_service.prompts.blocks import MemoryRoom, PromptMemory, SessionBlocks, turn_block
 from memory_service.prompts.session_recall import Question, SessionRecall, last_turns, recall_decision
-from memory_service.runtime.compactions import CompactionCall, SessionCompactions
-from memory_service.runtime.engine_adapter import EngineAdapter
-from memory_service.runtime.flushes import Flushes
+from memory_service.runtime.base import CompactionCall
 from memory_service.runtime.log_changes import unreadable
 from memory_service.schemas.compaction import (
     CompactionReceipt,
@@ -39,6 +37,9 @@ from memory_service.schemas.compaction import (
 from memory_service.schemas.memories import Receipt
 
 if TYPE_CHECKING:
+    from memory_service.runtime.compactions import SessionCompactions
+    from memory_service.runtime.engine_adapter import EngineAdapter
+    from memory_service.runtime.flushes import Flushes
     from memory_service.runtime.session_services import SessionRuntime, SessionSnapshot
 
 

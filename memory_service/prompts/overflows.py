@@ -31,9 +31,7 @@ from memory_service.llm.base import not_cancelled
 from memory_service.llm.errors import ProviderFailure, classify, is_compaction_failure
 from memory_service.llm.token_anchor import usage_of
 from memory_service.messages.shapes import Message, is_tool_result, media_parts_of, without_thinking
-from memory_service.runtime.compactions import CompactionCall, SessionCompactions
-from memory_service.runtime.engine_adapter import EngineAdapter
-from memory_service.runtime.session import SessionState
+from memory_service.runtime.base import CompactionCall
 from memory_service.schemas.compaction import (
     CompactionReceipt,
     CompactRequest,
@@ -46,6 +44,9 @@ from memory_service.text.texts import texts_in
 
 if TYPE_CHECKING:
     from memory_service.prompts.build import BuiltContext, Contexts
+    from memory_service.runtime.compactions import SessionCompactions
+    from memory_service.runtime.engine_adapter import EngineAdapter
+    from memory_service.runtime.session import SessionState
     from memory_service.runtime.session_services import SessionRuntime, SessionSnapshot
 
 Remedy = Literal["compact", "truncate", "strip_media", "drop_thinking", "wait", "give_up"]

@@ -6,10 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from indexer import Index, IndexerError, SyncPlan, SyncReport
+from indexer import IndexerError, SyncPlan, SyncReport
 from memory_service.runtime import index_answers
 from memory_service.schemas.status import ReindexReport
+
+if TYPE_CHECKING:
+    from indexer import Index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

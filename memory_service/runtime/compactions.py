@@ -12,17 +12,11 @@ import copy
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from memory_service.compaction.compactor import (
-    CompactionDraft,
-    CompactionOptions,
-    Compactor,
-    original_messages,
-)
-from memory_service.compaction.plan import Plan
-from memory_service.compaction.plan_sizes import CompactionTrigger
+from memory_service.compaction.draft import CompactionDraft, CompactionOptions
+from memory_service.compaction.plan import Plan, original_messages
 from memory_service.compaction.receipt import receipt_of, receipt_of_engine, receipt_of_made, receipt_of_plan
 from memory_service.compaction.record import LoggedCompaction, newest_compaction
 from memory_service.compaction.snapshot import snapshot_of
@@ -32,12 +26,14 @@ from memory_service.hooks import Intent, Material, Verdict
 from memory_service.llm.base import not_cancelled
 from memory_service.llm.calls import Spent
 from memory_service.messages.writing import to_openai
+from memory_service.runtime.base import RULES_ALONE, CompactionCall
 from memory_service.runtime.session import SessionState, chain_of
-from memory_service.runtime.session_options import RULES_ALONE, check_summary_model
-from memory_service.schemas.compaction import CompactionReceipt, CompactRequest, Flush
+from memory_service.runtime.session_options import check_summary_model
+from memory_service.schemas.compaction import CompactionReceipt, CompactRequest
 from memory_service.sessions.records import Undo
 
 if TYPE_CHECKING:
+    from memory_service.compaction.compactor import Compactor
     from memory_service.llm.base import ChatModel
     from memory_service.runtime.engine_adapter import EngineAdapter
     from memory_service.runtime.flushes import Flushes
@@ -48,34 +44,6 @@ _log = logging.getLogger("memory_service.compactions")
 _STRIKES = 3
 # New material that makes another try worth it, as a share of the view.
 _NEWS = 0.05
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionCall:
-    """A request to compact a session, by a person or by the work on a prompt.
-
-    Attributes:
-        request: What is wanted; what it leaves out is as the session's settings have it.
-        cause: Why, where that is no trigger of a request.
-        overhead_tokens: What is sent beside the view, by estimate.
-        most_tokens: The longest prompt wanted, if that is less than the window allows.
-        will_retry: Whether the prompt that was refused is sent again afterwards.
-        flushes: Whether what lasts is written down first, unless the session's settings switch flushes off.
-        on_flush: Told what that came to.
-    """
-
-    request: CompactRequest = field(default_factory=CompactRequest)
-    cause: CompactionTrigger | None = None
-    overhead_tokens: int = 0
-    most_tokens: int | None = None
-    will_retry: bool = False
-    flushes: bool = True
-    on_flush: Callable[[Flush], None] | None = None
-
-    @property
-    def trigger(self) -> CompactionTrigger:
-        """Why the session is compacted."""
-        return self.cause or self.request.trigger
 
 
 @dataclass(slots=True)

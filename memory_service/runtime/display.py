@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.compaction.record import newest_compaction
@@ -15,9 +16,11 @@ from memory_service.compaction.view import tail_of, view_language
 from memory_service.messages.reading import read_messages
 from memory_service.messages.shapes import Message, arguments_object, is_system, media_parts_of, text_of, tool_calls_of
 from memory_service.messages.sizes import Numbered
-from memory_service.runtime.session_services import SessionSnapshot
 from memory_service.text.placeholders import call_line, is_inline, media_label
 from memory_service.text.texts import ENGLISH, Texts, texts_in
+
+if TYPE_CHECKING:
+    from memory_service.runtime.session_services import SessionSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

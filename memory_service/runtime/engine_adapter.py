@@ -17,9 +17,9 @@ from memory_service.engines import AssembleCall, CompactCall, Compacted
 from memory_service.errors import MemoryServiceError
 from memory_service.messages.shapes import Message, is_system, text_of
 from memory_service.messages.sizes import message_tokens
-from memory_service.runtime.session import SessionState
 
 if TYPE_CHECKING:
+    from memory_service.runtime.session import SessionState
     from memory_service.runtime.session_services import SessionRuntime, SessionSnapshot
 
 _KEPT_SESSIONS = 1_024

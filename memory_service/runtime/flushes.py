@@ -26,9 +26,8 @@ from memory_service.llm.calls import Spent
 from memory_service.memories.drafts import entry_draft
 from memory_service.messages.shapes import Message, is_system, own_text_of
 from memory_service.messages.sizes import Numbered
+from memory_service.runtime.base import RULES_ALONE
 from memory_service.runtime.models import make_talk_judge
-from memory_service.runtime.session import SessionState
-from memory_service.runtime.session_options import RULES_ALONE
 from memory_service.schemas.compaction import Flush, FlushedMemory, FlushPrompt
 from memory_service.sessions.records import FlushRecord
 from memory_service.text.judge_weights import DamagedWeights
@@ -36,6 +35,7 @@ from memory_service.text.recall import words_to_keep
 from memory_service.text.speech import said_moment
 
 if TYPE_CHECKING:
+    from memory_service.runtime.session import SessionState
     from memory_service.runtime.session_services import SessionRuntime, SessionSnapshot
     from memory_service.schemas.entries import StoredMemory
     from memory_service.schemas.messages import AppendedMessages

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -24,23 +24,23 @@ from memory_service.compaction.presets import (
     preset_with,
 )
 from memory_service.compaction.prune_steps import PruningMode
-from memory_service.compaction.view import View, ViewSizes
 from memory_service.config import CompactionTable, FlushTable, PruningTable, Settings
 from memory_service.errors import InvalidRequest
 from memory_service.llm.token_anchor import Reading, anchor_of, measure_view
 from memory_service.llm.token_counter import learned_scale, pairs_of, same_model
 from memory_service.llm.windows import model_limits
 from memory_service.messages.shapes import Json
-from memory_service.runtime.session import SessionState
 from memory_service.schemas.base import Pressure, fault_in
 from memory_service.schemas.messages import ReadingSource
 from memory_service.sessions.records import Learned, SessionHeader
 
+if TYPE_CHECKING:
+    from memory_service.compaction.view import View, ViewSizes
+    from memory_service.runtime.session import SessionState
+
 Table = TypeVar("Table", bound=BaseModel)
 
 TABLES = ("compaction", "pruning", "flush")
-# Told at the first flush of a session.
-RULES_ALONE = "flush: embedding_model is none, so rules alone tell what lasts."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +63,14 @@ class SessionOptions(CompactionSettings):
         return thresholds
 
 
-def check_settings(settings: Settings, state: SessionState) -> None:
+def check_settings(settings: Settings, header: SessionHeader | None, lesson: Learned | None = None) -> None:
     """Make sure that a session can be used with its own settings, before they are written.
 
     Raises:
         InvalidRequest: A name is unknown, or a value cannot be used.
         Incompressible: The numbers leave nothing of the window.
     """
-    session_options = options_of(settings, state)
+    session_options = options_of(settings, header, lesson)
     pressure_of(session_options, 0)
     check_summary_model(settings, session_options.summary_model)
 
@@ -93,7 +93,7 @@ def check_new(
 ) -> None:
     """Make sure that a session can be begun so; see `check_settings`."""
     header = SessionHeader(session_id="", model=model, context_window=context_window, settings=given_jsons)
-    check_settings(settings, SessionState(header=header))
+    check_settings(settings, header)
 
 
 def preset_settings(name: str | None) -> dict[str, Json]:
@@ -112,7 +112,8 @@ def pressure_of(options: SessionOptions, tokens: int, *, scale: float = 1.0) -> 
 
 def options_of(
     settings: Settings,
-    state: SessionState,
+    header: SessionHeader | None,
+    lesson: Learned | None = None,
     *,
     preset: str | None = None,
     overrides: Mapping[str, Json] | None = None,
@@ -121,21 +122,20 @@ def options_of(
 
     Args:
         settings: Those of the service.
-        state: The session, with its own settings.
+        header: The head of its log, with its own settings; None before its first record.
+        lesson: The window that an error told.
         preset: Another preset than these have; it comes with its own numbers.
         overrides: Numbers of it, above those of the settings.
 
     Raises:
         InvalidRequest: There is no such preset or number, or the session's settings cannot be used.
     """
-    header = state.header
     compaction, pruning, flush = _tables(settings, header.settings if header else {})
     named_preset = preset_named(preset or compaction.preset)
     wanted_fields = {**(compaction.overrides if named_preset.name == compaction.preset else {}), **(overrides or {})}
     chosen_preset = _pruning(preset_with(named_preset, wanted_fields), pruning)
     model = header.model if header else None
     limits = model_limits(model) if model else None
-    lesson = state.learned
     window = resolve_window(
         session=header.context_window if header else None,
         learned_count=lesson.context_window if lesson and _is_of(lesson, model) else None,

@@ -176,7 +176,7 @@ class SessionRuntime:
         """A session as it is now; with another preset or other numbers than its settings have, if they are given."""
         session = session or self.session(session_id)
         state = session.state()
-        options = options_of(self.shared.settings, state, preset=preset, overrides=overrides)
+        options = options_of(self.shared.settings, state.header, state.learned, preset=preset, overrides=overrides)
         return SessionSnapshot(
             session_id=session_id, session=session, state=state, options=options, shape=shape_of(options)
         )

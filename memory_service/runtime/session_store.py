@@ -17,15 +17,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from memory_service import schemas
-from memory_service.compaction.checkpoint import is_checkpoint
 from memory_service.compaction.presets import numbers_of
 from memory_service.compaction.record import PinRecord
 from memory_service.compaction.view import view_language
 from memory_service.errors import Conflict, InvalidRequest, MemoryServiceError, NotFound, StorageFailed, key_reused
 from memory_service.home import id_of_title
-from memory_service.memories.block_text import is_block
 from memory_service.memories.receipts import Receipts
-from memory_service.messages.reading import read_sent
 from memory_service.messages.repair import to_wire
 from memory_service.messages.shapes import Json, Message, text_of
 from memory_service.messages.sizes import Numbered, Usage
@@ -37,9 +34,9 @@ from memory_service.runtime.log_changes import (
     has_messages,
     unreadable,
 )
-from memory_service.runtime.session import OpenSession, SessionState
+from memory_service.runtime.sent_messages import check_messages
 from memory_service.runtime.session_options import check_new, check_settings, pressure_of
-from memory_service.schemas.messages import MAX_BATCH, MAX_PIN_CHARS, Wire
+from memory_service.schemas.messages import MAX_PIN_CHARS, Wire
 from memory_service.schemas.sessions import TRIM_KEEP_LAST, SessionChanges
 from memory_service.sessions.records import (
     Appended,
@@ -55,6 +52,7 @@ from memory_service.sessions.records import (
 )
 
 if TYPE_CHECKING:
+    from memory_service.runtime.session import OpenSession, SessionState
     from memory_service.runtime.session_services import SessionRuntime, SessionSnapshot
 
 MAX_PINS = 64
@@ -109,7 +107,7 @@ class SessionStore:
             # Who sets a window knows better than an error of before; the next one may tell it again.
             notes.append(Learned(context_window=0, model=state.learned.model, reason="a window was set"))
             state = replace(state, learned=None)
-        check_settings(self._services.shared.settings, replace(state, header=new))
+        check_settings(self._services.shared.settings, new, state.learned)
         session.note(notes, state)
         return self.summary(session_id)
 
@@ -229,7 +227,8 @@ class SessionStore:
         items = check_messages(messages, verbatim=verbatim)
         session, at = self._open_for_append(session_id, model, at)
         # Settings of the service may have come since that contradict the session's.
-        check_settings(self._services.shared.settings, session.state())
+        state = session.state()
+        check_settings(self._services.shared.settings, state.header, state.learned)
         texts = [_json(message) for message in items]
         append, is_replayed = _append_batch(session, texts, usage, key, at)
         self._services.longterm.note_session(session_id)
@@ -384,37 +383,12 @@ class SessionStore:
         self._services.session(session_id).log.restore_trim()
 
 
-def check_messages(messages: Sequence[object], *, verbatim: bool = False) -> Sequence[object]:
-    """Make sure that messages can be appended; gives those that the service itself did not put into a prompt.
-
-    Args:
-        messages: In OpenAI's or Anthropic's shape.
-        verbatim: Whether the service put none of them there, whatever they look like.
-
-    Raises:
-        InvalidRequest: There are none or too many, or one is in neither OpenAI's nor Anthropic's shape.
-    """
-    if not 0 < len(messages) <= MAX_BATCH:
-        raise InvalidRequest(f"{len(messages)} messages cannot be appended. Send 1 to {MAX_BATCH:,}.")
-    items = [message for message in messages if verbatim or not _is_ours(message)]
-    read_sent(items, strict=not verbatim)
-    return items
-
-
 def on_wire(messages: Sequence[Message], wire: Wire, state: SessionState) -> schemas.Messages:
     """Messages of a view in the shape of a provider."""
     model = state.header.model if state.header else None
     sent_fields, system = to_wire(messages, wire, pending=state.pending, language=view_language(state), model=model)
     beside = (system or "") if wire == "anthropic" else None
     return schemas.Messages.model_validate({"messages": sent_fields, "system": beside})
-
-
-def _is_ours(message: object) -> bool:
-    """True if the service put a message into a prompt: a client may send back the whole list that it got."""
-    if not isinstance(message, Mapping) or message.get("role") not in ("user", "assistant"):
-        return False
-    content = message.get("content")
-    return isinstance(content, str) and (is_checkpoint(content) or is_block(content))
 
 
 def _json(message: object) -> str:

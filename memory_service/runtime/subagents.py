@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from memory_service import schemas
 from memory_service.compaction.checkpoint import shorten_text
@@ -16,13 +17,15 @@ from memory_service.compaction.record import PinRecord
 from memory_service.compaction.view import view_language
 from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.messages.shapes import text_of
-from memory_service.runtime.engine_adapter import EngineAdapter
-from memory_service.runtime.flushes import Flushes
 from memory_service.runtime.session import SessionState
-from memory_service.runtime.session_services import SessionRuntime
-from memory_service.runtime.session_store import SessionStore
 from memory_service.sessions.records import Unpin
 from memory_service.text.texts import Texts, texts_in
+
+if TYPE_CHECKING:
+    from memory_service.runtime.engine_adapter import EngineAdapter
+    from memory_service.runtime.flushes import Flushes
+    from memory_service.runtime.session_services import SessionRuntime
+    from memory_service.runtime.session_store import SessionStore
 
 # A pin of the child that names its parent; ids of sessions have no colon.
 _PARENT = "parent"

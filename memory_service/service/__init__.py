@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from memory_service.runtime.events import Subscription
     from memory_service.runtime.index_answers import reader_failures
     from memory_service.runtime.keyed_answers import KeyedAnswers
+    from memory_service.runtime.sent_messages import check_messages
     from memory_service.runtime.session_options import preset_settings
-    from memory_service.runtime.session_store import check_messages
     from memory_service.service.cold_start import open_at_once, without_collector
     from memory_service.service.facade import MemoryService
     from memory_service.storage.engines import migrate_storage, move_storage
@@ -84,7 +84,7 @@ _MODULES = {
     "memory_service.runtime.events": ("Subscription",),
     "memory_service.runtime.keyed_answers": ("KeyedAnswers",),
     "memory_service.runtime.session_options": ("preset_settings",),
-    "memory_service.runtime.session_store": ("check_messages",),
+    "memory_service.runtime.sent_messages": ("check_messages",),
     "memory_service.runtime.change_reports": ("SyncedChange",),
     "memory_service.service.facade": ("MemoryService",),
     "memory_service.service.cold_start": ("open_at_once", "without_collector"),

@@ -10,6 +10,7 @@ import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,14 @@ from memory_service.runtime.background import Operations
 from memory_service.runtime.events import EventHub
 from memory_service.runtime.index_answers import translate_errors
 from memory_service.runtime.keyed_answers import KeyedAnswers
-from memory_service.runtime.models import Models, load_litellm, make_embedder, make_models, make_reranker
+from memory_service.runtime.models import (
+    Models,
+    load_litellm,
+    make_embedder,
+    make_models,
+    make_reranker,
+    make_talk_judge,
+)
 from memory_service.runtime.presence import Presence
 from memory_service.schemas.compaction import (
     CompactedMessages,
@@ -45,9 +53,11 @@ from memory_service.service.index_use_cases import IndexUseCases
 from memory_service.service.memory_use_cases import MemoryUseCases
 from memory_service.service.session_use_cases import SessionUseCases
 from memory_service.service.workspace import OpenWorkspaces
+from memory_service.storage.engines import open_storage
 from memory_service.storage.record_store import RecordStore
 
 if TYPE_CHECKING:
+    from memory_service.compaction.compactor import Compactor
     from memory_service.conversations.client_calls import ConversationCall, ConversationPrompt
     from memory_service.conversations.join import Conversations
     from memory_service.conversations.references import CompactionItems
@@ -88,31 +98,54 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         self._embedder = embedder or make_embedder(settings)
         self._reranker = make_reranker(settings)
         self._models = models or make_models(settings)
-        self._workspaces = OpenWorkspaces(settings, self._embedder, self._reranker, self._shared_services, rests=rests)
-        self.storage = storage = self._workspaces.storage
+        self.storage = storage = open_storage(settings)
+        self._workspaces = OpenWorkspaces(
+            storage, settings, self._embedder, self._reranker, self._sessions_maker, rests=rests
+        )
         self._presence = Presence(storage.coordination)
         self._operations = Operations(self._records, self._presence)
         self.keyed_answers = KeyedAnswers(self._records, self._presence)
         self.events = EventHub(storage.coordination, self._presence, now=settings.now)
         self._seals = Seals(storage)
+        self._shared: tuple[ServiceParts, Compactor] | None = None
+        self._sharing = threading.Lock()
         self._conversing = threading.Lock()
         self._conversations: LRU[str, Conversations] = LRU(_MOST_CONVERSATIONS)
 
     def _records(self, workspace: str) -> RecordStore:
         return self.storage.workspace(workspace).records if workspace else self.storage.records
 
-    def _shared_services(self) -> ServiceParts:
-        """The services that all sessions share; made, and their code loaded, with the first of them."""
-        from memory_service.runtime.locks import SessionLocks
-        from memory_service.runtime.session_services import ServiceParts
+    def _sessions_maker(self) -> Callable[..., WorkspaceSessions]:
+        """The maker of the sessions of a workspace; its code is loaded with the first of them."""
+        from memory_service.service.short_term import WorkspaceSessions
 
-        return ServiceParts(
-            settings=self.settings,
-            session_locks=SessionLocks(self.settings.compaction.max_concurrent, self.storage.coordination),
-            events=self.events,
-            hooks=self.hooks,
-            models=self._models,
-        )
+        services, compactor = self._session_parts()
+        return partial(WorkspaceSessions, shared=services, compactor=compactor)
+
+    def _session_parts(self) -> tuple[ServiceParts, Compactor]:
+        """The services that all sessions share, and their compactor; made with the first, as most calls need none."""
+        with self._sharing:
+            if self._shared is None:
+                from memory_service.compaction.compactor import Compactor
+                from memory_service.runtime.locks import SessionLocks
+                from memory_service.runtime.session_services import ServiceParts
+
+                services = ServiceParts(
+                    settings=self.settings,
+                    session_locks=SessionLocks(self.settings.compaction.max_concurrent, self.storage.coordination),
+                    events=self.events,
+                    hooks=self.hooks,
+                    models=self._models,
+                )
+                compactor = Compactor(
+                    model=services.models.summaries,
+                    fallbacks=services.models.fallbacks,
+                    embedder=self._embedder,
+                    judge=make_talk_judge(self.settings),
+                    timeout_seconds=self.settings.llm_timeout_seconds,
+                )
+                self._shared = services, compactor
+            return self._shared
 
     @classmethod
     def open(cls, home: Path | str | None = None, **settings: Any) -> MemoryService:
@@ -335,7 +368,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         """
         from memory_service.conversations.client_calls import ConversationCall
         from memory_service.home import check_session_id
-        from memory_service.runtime.session_store import check_messages
+        from memory_service.runtime.sent_messages import check_messages
 
         check_session_id(session_id)
         check_messages(request.messages)
@@ -362,7 +395,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         It is appended once, whoever else appends it; where the session went on otherwise meanwhile, in a branch.
         """
         from memory_service.conversations.client_calls import ConversationPrompt
-        from memory_service.runtime.session_store import check_messages
+        from memory_service.runtime.sent_messages import check_messages
 
         check_messages(messages)
         prompt = ConversationPrompt(messages=(), session_id=session_id, last_seq=after_seq)
@@ -410,18 +443,15 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
     ) -> CompactedMessages:
         """Compact a list of messages without a session, as the settings say; see `memory_service.compaction`."""
         from memory_service.compaction.stateless import compact_messages
-        from memory_service.runtime.session import SessionState
         from memory_service.runtime.session_options import check_summary_model, options_of
         from memory_service.sessions.records import SessionHeader
 
         check_summary_model(self.settings, request.summary_model or "")
 
         header = SessionHeader(session_id="", model=request.model, context_window=request.context_window)
-        options = options_of(
-            self.settings, SessionState(header=header), preset=request.preset, overrides=request.overrides
-        )
+        options = options_of(self.settings, header, preset=request.preset, overrides=request.overrides)
         model = self._models.of_name(request.summary_model)
-        compactor, now = self._workspaces.compactor, self.settings.now()
+        (_, compactor), now = self._session_parts(), self.settings.now()
         return compact_messages(request, options, compactor, now=now, model=model, cancelled=cancelled)
 
     # The home

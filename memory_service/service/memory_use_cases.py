@@ -40,8 +40,8 @@ from memory_service.schemas.memories import ErasedFile, FileText, MemoryFile, Or
 from memory_service.schemas.roles import NotedOrigin, WhoseWord
 
 if TYPE_CHECKING:
+    from memory_service.runtime.handles import Handle, Original
     from memory_service.runtime.keyed_answers import Attempt, KeyedAnswers
-    from memory_service.service.handles import Handle, Original
     from memory_service.service.short_term import WorkspaceSessions
     from memory_service.service.workspace import OpenWorkspaces
 
@@ -127,14 +127,14 @@ class MemoryUseCases(ABC):
         return memory.files.read(stored_path(memory.files.documents, path), start_line=start_line, lines=lines)
 
     def original(self, workspace: str, handle: str, *, session_id: str | None = None) -> Original:
-        """The text that a handle stands for; see `memory_service.service.handles`.
+        """The text that a handle stands for; see `memory_service.runtime.handles`.
 
         Args:
             workspace: Its name.
             handle: A path, with or without lines, or messages such as `log:12`.
             session_id: The session of such messages, where the handle does not name it.
         """
-        from memory_service.service.handles import original_of_file, original_of_messages, read_handle
+        from memory_service.runtime.handles import original_of_file, original_of_messages, read_handle
 
         read = read_handle(handle)
         if not read.path:
@@ -358,7 +358,7 @@ _ALL = 999_999_999
 
 def _place(memory: str) -> Handle | None:
     """Where a memory stands; None for an id."""
-    from memory_service.service.handles import read_handle
+    from memory_service.runtime.handles import read_handle
 
     if "#L" not in memory and "/" not in memory and memory not in EVERGREEN:
         return None

@@ -151,7 +151,7 @@ class SessionUseCases(ABC):
             InvalidRequest: There are none, or one is in neither shape.
             StorageFailed: The disk did not take them; nothing was appended.
         """
-        from memory_service.runtime.session_store import check_messages
+        from memory_service.runtime.sent_messages import check_messages
 
         sessions = self._made_sessions(workspace, session_id, lambda: check_messages(messages))
         counted_usage = usage_of(usage, model, finish_reason)
@@ -318,7 +318,7 @@ class SessionUseCases(ABC):
             UpstreamFailed: The model failed and nothing may stand in for it; nothing was changed.
             Conflict: Another process compacted or undid meanwhile; nothing was changed.
         """
-        from memory_service.runtime.compactions import CompactionCall
+        from memory_service.runtime.base import CompactionCall
 
         call = CompactionCall(request=request)
         return self.sessions(workspace).compactions.compact(session_id, call, cancelled=cancelled)

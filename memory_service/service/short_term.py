@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from indexer.common import LRU
 from memory_service import schemas
-from memory_service.compaction.compactor import Compactor
 from memory_service.engines import GuardedEngine
 from memory_service.llm.base import not_cancelled
-from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.receipts import Receipts
 from memory_service.messages.shapes import Message
 from memory_service.messages.sizes import Usage
@@ -33,6 +32,10 @@ from memory_service.schemas.compaction import FlushPrompt
 from memory_service.schemas.messages import Wire
 from memory_service.sessions.records import LogEnd
 from memory_service.storage.logs import LogStore
+
+if TYPE_CHECKING:
+    from memory_service.compaction.compactor import Compactor
+    from memory_service.memories.long_term import LongTermMemory
 
 _KEPT_ESTIMATES = 1_024
 

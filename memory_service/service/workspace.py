@@ -22,13 +22,10 @@ from memory_service.memories.receipts import Receipts
 from memory_service.memories.store import MemoryStore
 from memory_service.runtime.watching import WorkspaceWatcher
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
-from memory_service.storage.base import WorkspaceStorage
-from memory_service.storage.engines import open_storage
+from memory_service.storage.base import Storage, WorkspaceStorage
 
 if TYPE_CHECKING:
-    from memory_service.compaction.compactor import Compactor
     from memory_service.engines import GuardedEngine
-    from memory_service.runtime.session_services import ServiceParts
     from memory_service.service.short_term import WorkspaceSessions
 
 _MOST_OPEN = 256
@@ -39,35 +36,34 @@ class OpenWorkspaces:
     """The open workspaces of one home.
 
     Args:
+        storage: The storage of the home.
         settings: See `memory_service.config`.
         embedder: The model of all of them, or the two that each chooses from; None for none.
         reranker: The model that has a second look at results, or None.
-        shared: Makes what all sessions share.
+        sessions: Gives the maker of the sessions of a workspace; it is loaded with the first of them.
         rests: Whether what takes long to index is left to another process.
 
     Attributes:
-        storage: The storage of the home.
         watching: Follows the changes in those that are open, once it is started.
     """
 
     def __init__(
         self,
+        storage: Storage,
         settings: Settings,
         embedder: Embedder | LanguageChoice | None,
         reranker: Reranker | None,
-        shared: Callable[[], ServiceParts],
+        sessions: Callable[[], Callable[..., WorkspaceSessions]],
         *,
         rests: bool = False,
     ) -> None:
-        self.storage = open_storage(settings)
+        self.storage = storage
         self.watching = WorkspaceWatcher()
         self._settings = settings
         self._embedder = embedder
         self._reranker = reranker
-        self._make_shared = shared
+        self._maker_of_sessions = sessions
         self._rests = rests
-        self._shared: tuple[ServiceParts, Compactor] | None = None
-        self._sharing = threading.Lock()
         self._open: OrderedDict[str, LongTermMemory] = OrderedDict()
         self._sessions: dict[str, WorkspaceSessions] = {}
         # As long as the service: what failed is asked no more, however often its workspace is opened.
@@ -75,34 +71,11 @@ class OpenWorkspaces:
         self._opening = threading.Lock()
 
     @property
-    def compactor(self) -> Compactor:
-        """The compactor of the sessions of all of them."""
-        return self._of_sessions()[1]
-
-    @property
     def first_embedder(self) -> Embedder | None:
         """The model that is needed first: where it is chosen, that of the workspace that is there unless named."""
         if isinstance(self._embedder, LanguageChoice):
             return self.readable(DEFAULT_WORKSPACE).index.embedder
         return self._embedder
-
-    def _of_sessions(self) -> tuple[ServiceParts, Compactor]:
-        """The services that all sessions share, and their compactor; made with the first, as most calls need none."""
-        with self._sharing:
-            if self._shared is None:
-                from memory_service.compaction.compactor import Compactor
-                from memory_service.runtime.models import make_talk_judge
-
-                services = self._make_shared()
-                compactor = Compactor(
-                    model=services.models.summaries,
-                    fallbacks=services.models.fallbacks,
-                    embedder=self._embedder,
-                    judge=make_talk_judge(self._settings),
-                    timeout_seconds=self._settings.llm_timeout_seconds,
-                )
-                self._shared = services, compactor
-            return self._shared
 
     def readable(self, workspace: str) -> LongTermMemory:
         """The long-term memory of a workspace, to read; an empty one, stored nowhere, where nobody wrote to it.
@@ -151,23 +124,15 @@ class OpenWorkspaces:
 
     def sessions(self, workspace: str, *, make: bool = False) -> WorkspaceSessions:
         """The sessions of a workspace; none, unless they are made, where nobody wrote to it."""
-        from memory_service.service.short_term import WorkspaceSessions
-
         longterm = self.memory(workspace, make=True) if make else self.readable(workspace)
-        services, compactor = self._of_sessions()
+        make_sessions = self._maker_of_sessions()
         with self._opening:
             memory = self._sessions.get(workspace)
             if memory is not None and memory.longterm is longterm:
                 return memory
-            found_memory = WorkspaceSessions(
-                workspace,
-                self.storage.workspace(workspace).logs,
-                longterm,
-                self.receipts(workspace),
-                services,
-                compactor,
-                self._engine(workspace),
-            )
+            logs = self.storage.workspace(workspace).logs
+            receipts, engine = self.receipts(workspace), self._engine(workspace)
+            found_memory = make_sessions(workspace, logs, longterm, receipts, engine=engine)
             if self._open.get(workspace) is longterm:
                 self._sessions[workspace] = found_memory
             return found_memory

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memory_service.config import Settings
-from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.base import CompactionCall
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
 from memory_service.service.short_term import WorkspaceSessions

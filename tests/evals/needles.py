@@ -21,7 +21,7 @@ from indexer import Embedder, MiniLM
 from indexer.testing import HashEmbedder
 from memory_service.config import Settings
 from memory_service.messages.shapes import text_of
-from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.base import CompactionCall
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
 from memory_service.service.short_term import WorkspaceSessions

@@ -14,7 +14,7 @@ from memory_service.llm.base import ChatModel
 from memory_service.messages.shapes import Message, text_of
 from memory_service.messages.writing import to_openai
 from memory_service.prompts.build import BuiltContext
-from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.base import CompactionCall
 from memory_service.runtime.models import Models
 from memory_service.schemas import make_request
 from memory_service.schemas.compaction import CompactionReceipt, CompactRequest, SessionContextRequest

@@ -11,11 +11,12 @@ from memory_service.compaction.audit import audit_summary
 from memory_service.compaction.checkpoint import frame_tokens
 from memory_service.compaction.cut import covered_by
 from memory_service.compaction.model_summary import summarize
+from memory_service.compaction.note import with_note
 from memory_service.compaction.plan import plan_compaction
 from memory_service.compaction.presets import PRESETS, SummaryRules
 from memory_service.compaction.pruning import _cache_ttl
 from memory_service.compaction.record import Head, PinRecord
-from memory_service.compaction.summary import SummaryRequest, with_note
+from memory_service.compaction.summary import SummaryRequest
 from memory_service.compaction.view import ViewShape, project, with_head
 from memory_service.llm.base import ChatMessage
 from memory_service.memories import block

@@ -16,7 +16,7 @@ from typing import Any
 from indexer.testing import HashEmbedder
 from memory_service.compaction.record import PinRecord
 from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
-from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.base import CompactionCall
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.service import MemoryService
 from memory_service.sessions.records import MessageRecord

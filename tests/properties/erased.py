@@ -23,7 +23,7 @@ from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from memory_service.errors import Conflict, MemoryServiceError, NotFound, StorageFailed
 from memory_service.llm.base import ChatMessage
-from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.base import CompactionCall
 from memory_service.runtime.models import Models
 from memory_service.runtime.session import OpenSession
 from memory_service.runtime.session_services import SessionSnapshot

@@ -18,7 +18,7 @@ from memory_service.messages.shapes import text_of
 from memory_service.messages.sizes import count_tokens
 from memory_service.messages.sizes import message_tokens as size_of
 from memory_service.prompts.assemble import placeable, prompt_of
-from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.base import CompactionCall
 from memory_service.runtime.session import OpenSession, SessionState, _extend_state
 from memory_service.runtime.session_services import SessionSnapshot
 from memory_service.schemas.compaction import CompactionMode, CompactRequest

@@ -21,7 +21,7 @@ from memory_service import errors
 from memory_service.api import app, auth, body_limit
 from memory_service.api import errors as api_errors
 from memory_service.client import _wire
-from memory_service.compaction import audit, cut, model_summary, plan, plan_sizes, pruning, summary, view
+from memory_service.compaction import audit, cut, model_summary, note, plan, plan_sizes, pruning, view
 from memory_service.memories import block, daily_notes, entries
 from memory_service.service import MemoryService
 from memory_service.storage.files import blobs, disk, document_files, jsonl_log, log_file, log_recovery
@@ -374,7 +374,7 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             _alone(compacting.check_the_report_of_a_split_turn_is_whole),
         ),
         "a note makes a summary longer than its room": _mutant(
-            summary,
+            note,
             "previous = previous if count_tokens(previous) <= room else clip_sections(previous, room, texts)",
             "previous = str(previous)",
             _alone(compacting.check_a_note_keeps_its_room),

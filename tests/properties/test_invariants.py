@@ -11,10 +11,10 @@ import threading
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from memory_service.compaction.compactor import CompactionOptions
+from memory_service.compaction.draft import CompactionOptions
 from memory_service.compaction.plan_sizes import CompactionTrigger
 from memory_service.errors import Conflict, MemoryServiceError, UpstreamFailed
-from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.base import CompactionCall
 from memory_service.runtime.session import OpenSession
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.sessions.records import Undo as UndoRecord

@@ -25,7 +25,8 @@ from memory_service.errors import MemoryServiceError
 from memory_service.hooks import Hooks, Intent
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.messages.sizes import Usage
-from memory_service.runtime.compactions import CompactionCall, SessionCompactions
+from memory_service.runtime.base import CompactionCall
+from memory_service.runtime.compactions import SessionCompactions
 from memory_service.runtime.engine_adapter import EngineAdapter
 from memory_service.runtime.flushes import Flushes
 from memory_service.runtime.locks import SessionLocks

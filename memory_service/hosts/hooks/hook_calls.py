@@ -54,7 +54,7 @@ from memory_service.llm.base import not_cancelled
 from memory_service.memories.standing import InjectedBlock, InjectedPassage, StandingBlocks
 from memory_service.messages.shapes import text_of
 from memory_service.prompts.session_recall import Question, Recalled, last_turns
-from memory_service.runtime.session_options import RULES_ALONE
+from memory_service.runtime.base import RULES_ALONE
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.text.recall import decide_recall
 

@@ -255,7 +255,7 @@ def _digest(message: Mapping[str, object]) -> str:
 
 def _is_readable(message: Mapping[str, object]) -> bool:
     # Rarely asked for, and behind much of the service.
-    from memory_service.runtime.session_store import check_messages
+    from memory_service.runtime.sent_messages import check_messages
 
     try:
         check_messages([message])

@@ -151,7 +151,7 @@ PLACES: dict[str, dict[str, str]] = {
 OF_LEDGERS = ("memory_service.text.statements.ask_of", "memory_service.text.statements.speaks_of_deciding")
 # Functions that catch what the readers within them raise; those are in the table.
 CAREFUL = {
-    "memory_service.text.sentence_kinds.judge_kinds",
+    "memory_service.text.judged_kinds.judge_kinds",
     "indexer.language.ornaments.ornament",
     "indexer.language.sentences.parts_of",
     "indexer.language.search_terms.asked_names",

@@ -14,9 +14,10 @@ from memory_service.compaction.checkpoint import is_checkpoint, shorten_text
 from memory_service.compaction.coverage import Coverage, read_coverage
 from memory_service.compaction.ledger_text import fit_ledger, render_ledger
 from memory_service.compaction.model_summary import SummaryRules, summarize
+from memory_service.compaction.note import with_note
 from memory_service.compaction.prompts import ANCHORED_HEADINGS
 from memory_service.compaction.record import Head
-from memory_service.compaction.summary import Summary, SummaryRequest, with_note
+from memory_service.compaction.summary import Summary, SummaryRequest
 from memory_service.compaction.summary_format import Section, SummaryLine, parse_summary, render_summary
 from memory_service.compaction.view import Conversation, ViewShape, project
 from memory_service.llm.base import ChatModel

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from indexer.testing import HashEmbedder
-from memory_service.compaction.compactor import CompactionDraft, CompactionOptions, Compactor
+from memory_service.compaction.compactor import Compactor
+from memory_service.compaction.draft import CompactionDraft, CompactionOptions
 from memory_service.compaction.presets import budget_of
 from memory_service.compaction.record import PinRecord, _apply_delta
 from memory_service.compaction.view import project, shape_of
@@ -47,7 +48,7 @@ def talk(count: int, first: int = 0) -> list[dict[str, Any]]:
 def draft(
     state: SessionState, model: ChatModel | None = None, *, preset: str = "default", **compaction_options: Any
 ) -> CompactionDraft:
-    options = options_of(settings(HOME), state, preset=preset)
+    options = options_of(settings(HOME), state.header, state.learned, preset=preset)
     shape = shape_of(options)
     compactor = Compactor(model=model, embedder=HashEmbedder(), timeout_seconds=5)
     options = replace(options, fallback=compaction_options.pop("fallback", options.fallback))
@@ -67,7 +68,7 @@ def test_a_draft_is_what_the_record_comes_to() -> None:
     after = committed(state, made)
     assert after.head.summary == made.head.summary == _apply_delta("", made.made.summary)
     assert after.head.ledger == made.head.ledger
-    view = project(after, shape_of(options_of(settings(HOME), after)))
+    view = project(after, shape_of(options_of(settings(HOME), after.header, after.learned)))
     assert view == made.view and view.tokens == made.made.tokens_after < made.made.tokens_before
     assert "周五绝不部署" in text_of(view.messages[0])
 
@@ -121,7 +122,7 @@ def test_notes_of_several_rounds_become_one() -> None:
 
 def test_who_cancels_gets_nothing_else() -> None:
     state = state_of(talk(30))
-    options = options_of(settings(HOME), state)
+    options = options_of(settings(HOME), state.header, state.learned)
     shape = shape_of(options)
     compactor = Compactor(model=ScriptedModel(summary()))
     with pytest.raises(CallCancelled):

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from memory_service.compaction.summary import SummaryRequest, with_note
+from memory_service.compaction.note import with_note
+from memory_service.compaction.summary import SummaryRequest
 from memory_service.messages.sizes import count_tokens
 from tests.memory_service.compaction.talk import chat, log, says, user
 

@@ -10,7 +10,7 @@ from memory_service.errors import Conflict, InvalidRequest, NotFound, UpstreamFa
 from memory_service.hooks import Instructions, Intent, Refused
 from memory_service.messages.reading import read_messages
 from memory_service.messages.writing import to_openai
-from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.base import CompactionCall
 from memory_service.runtime.models import Models
 from memory_service.schemas.compaction import CompactionReceipt, OverflowRequest, StatelessRequest
 from memory_service.testing import ScriptedModel

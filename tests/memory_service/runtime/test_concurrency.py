@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from memory_service.errors import Conflict
-from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.base import CompactionCall
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service.short_term import WorkspaceSessions
 from tests.memory_service.rooms import Room, S, refused_by_providers, says, user, words

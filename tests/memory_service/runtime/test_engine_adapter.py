@@ -14,7 +14,7 @@ from memory_service.errors import InvalidRequest
 from memory_service.messages.repair import repair_messages
 from memory_service.messages.shapes import Message, text_of
 from memory_service.prompts.build import BuiltContext
-from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.base import CompactionCall
 from memory_service.schemas.compaction import CompactRequest, OverflowRequest, SessionContextRequest
 from memory_service.service import MemoryService
 from memory_service.service.short_term import WorkspaceSessions

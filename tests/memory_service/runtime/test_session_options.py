@@ -39,15 +39,15 @@ def header(**given: Any) -> SessionHeader:
     ],
 )
 def test_where_the_window_comes_from(service: Any, session: Any, tokens: int, source: str) -> None:
-    window = options_of(settings(HOME, **service), state(header(**session))).window
+    window = options_of(settings(HOME, **service), header(**session)).window
     assert (window.tokens, window.source) == (tokens, source)
 
 
 def test_what_an_error_told_lowers_the_window_of_its_model_alone() -> None:
     learned = Learned(context_window=4_000, model="gpt-4")
-    assert options_of(settings(HOME), state(header(model="gpt-4"), learned)).window.tokens == 4_000
-    assert options_of(settings(HOME), state(header(model="gpt-4o"), learned)).window.tokens == 128_000
-    higher = options_of(settings(HOME, context_window=3_000), state(header(model="gpt-4"), learned)).window
+    assert options_of(settings(HOME), header(model="gpt-4"), learned).window.tokens == 4_000
+    assert options_of(settings(HOME), header(model="gpt-4o"), learned).window.tokens == 128_000
+    higher = options_of(settings(HOME, context_window=3_000), header(model="gpt-4"), learned).window
     assert (higher.tokens, higher.source) == (3_000, "settings")
 
 
@@ -57,11 +57,11 @@ def test_a_session_sets_for_itself_what_it_names() -> None:
         "compaction": {"preset": "opencode", "fallback": "extractive"},
         "pruning": {"mode": "off", "deny": ["skill*"]},
     }
-    made = options_of(service, state(header(settings=own)))
+    made = options_of(service, header(settings=own))
     assert (made.preset.name, made.instructions, made.flush.mode) == ("opencode", "看数字", "off")
     assert made.fallback == "extractive" and made.preset.pruning_mode == "off"
     assert made.preset.pruning.deny_tools[-1] == "skill*"
-    assert options_of(service, state(), preset="turns").fallback == "last_turns"
+    assert options_of(service, None, preset="turns").fallback == "last_turns"
 
 
 def test_an_unknown_preset_names_those_there_are() -> None:
@@ -74,7 +74,7 @@ def test_an_unknown_preset_names_those_there_are() -> None:
     ("openclaw", 31_999, "warn"), ("openclaw", 32_000, ""), ("ponybunny", 15_000, "refuse"),
 ])  # fmt: skip
 def test_windows_that_are_too_small(preset: str, window: int, problem: str) -> None:
-    made = options_of(settings(HOME, context_window=window, compaction={"preset": preset}), state())
+    made = options_of(settings(HOME, context_window=window, compaction={"preset": preset}), None)
     assert made.window.problem == problem
     if problem == "refuse":
         assert "larger window" in made.window.message and "GPT" in made.window.message
@@ -84,31 +84,31 @@ def test_windows_that_are_too_small(preset: str, window: int, problem: str) -> N
 
 def test_the_bounds_of_the_guard_are_settings() -> None:
     given = {"refuse_below_tokens": 9_000, "warn_below_tokens": 20_000}
-    made = options_of(settings(HOME, context_window=8_999, compaction=given), state())
+    made = options_of(settings(HOME, context_window=8_999, compaction=given), None)
     assert made.window.problem == "refuse"
-    assert options_of(settings(HOME, context_window=9_000, compaction=given), state()).window.problem == "warn"
+    assert options_of(settings(HOME, context_window=9_000, compaction=given), None).window.problem == "warn"
 
 
 def test_a_longest_prompt_needs_no_reserve() -> None:
-    made = options_of(settings(HOME, context_window=32_000), state())
+    made = options_of(settings(HOME, context_window=32_000), None)
     assert budget_of(made).usable_tokens == 24_000
     assert budget_of(made, most_tokens=10_000).usable_tokens == 10_000
     assert budget_of(made, most_tokens=90_000) == budget_of(made)
 
 
 def test_overhead_is_scaled_and_may_leave_nothing() -> None:
-    made = options_of(settings(HOME, context_window=32_000), state())
+    made = options_of(settings(HOME, context_window=32_000), None)
     assert budget_of(made, scale=1.5, overhead_tokens=1_000).usable_tokens == 22_500
     with pytest.raises(Incompressible):
         budget_of(made, overhead_tokens=24_000, tools_tokens=20_000)
 
 
 def test_the_flush_can_be_set_earlier() -> None:
-    made = options_of(settings(HOME, context_window=32_000, flush={"soft_tokens": 10_000}), state())
+    made = options_of(settings(HOME, context_window=32_000, flush={"soft_tokens": 10_000}), None)
     assert budget_of(made).soft_tokens == 14_000
 
 
 @pytest.mark.parametrize("window", [1_024, 8_000, 128_000, 1_000_000])
 def test_the_parts_of_a_view_leave_room_for_the_rest(window: int) -> None:
-    shape = shape_of(options_of(settings(HOME, context_window=window), state()))
+    shape = shape_of(options_of(settings(HOME, context_window=window), None))
     assert shape.ledger_tokens + shape.request_chars // 4 < window * 0.5 and shape.window_tokens == window

@@ -13,7 +13,7 @@ from indexer.testing import HashEmbedder
 from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.messages.shapes import text_of
 from memory_service.messages.sizes import message_tokens
-from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.base import CompactionCall
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from memory_service.service import MemoryService
 from memory_service.service.short_term import WorkspaceSessions

@@ -19,7 +19,7 @@ from tests.wire import problems
 _WORK = """
 import sys
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
-from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.base import CompactionCall
 
 from tests.memory_service.rooms import S, Room, words
 from pathlib import Path

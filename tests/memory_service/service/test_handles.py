@@ -10,8 +10,8 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service.errors import InvalidName, InvalidRequest, NotFound
+from memory_service.runtime.handles import read_handle
 from memory_service.service import MemoryService
-from memory_service.service.handles import read_handle
 from tests.serving import settings
 
 RULE = "发布只在周二进行，周五不发布。"

@@ -9,7 +9,7 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service.messages.shapes import text_of
-from memory_service.runtime.compactions import CompactionCall
+from memory_service.runtime.base import CompactionCall
 from memory_service.schemas.compaction import CompactRequest, SessionContextRequest
 from tests.evals.needles import Language, conversation, in_rounds, measured, opened, turn
 

@@ -11,7 +11,8 @@ from indexer.types import Vectors
 from memory_service.messages.reading import read_messages
 from memory_service.messages.sizes import Numbered, number_message
 from memory_service.text.correction_judge import TalkJudge
-from memory_service.text.sentence_kinds import BY_PATTERNS, SentenceKinds, judge_kinds
+from memory_service.text.judged_kinds import judge_kinds
+from memory_service.text.sentence_kinds import BY_PATTERNS, SentenceKinds
 from memory_service.text.sentences import sentences_of
 from memory_service.text.statements import Kind
 

@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
+from typing import TYPE_CHECKING
 
 from indexer import session_path
 from indexer.common import lazy_regex
@@ -27,8 +28,10 @@ from memory_service.home import citation
 from memory_service.memories.entries import HeldEntry
 from memory_service.messages.shapes import is_tool_result, tool_calls_of
 from memory_service.messages.sizes import Numbered
-from memory_service.runtime.session_store import SessionStore
 from memory_service.schemas.memories import FileText
+
+if TYPE_CHECKING:
+    from memory_service.runtime.session_store import SessionStore
 
 # A quarter of what hosts let a tool answer.
 _MAX_CHARS = 32_000
