@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import os
@@ -78,6 +79,8 @@ def pytest_xdist_auto_num_workers() -> int | None:
 
 def pytest_collection(session: pytest.Session) -> None:
     """Compile, in a fresh checkout, each file in one worker: each begins with other files than the others do."""
+    # Nothing of what is collected goes before the end.
+    gc.disable()
     worker = getattr(session.config, "workerinput", None)
     if worker is None or sys.dont_write_bytecode:
         return
@@ -88,6 +91,12 @@ def pytest_collection(session: pytest.Session) -> None:
             # What is wrong with one, and what it warns of, the collection says.
             with suppress(Exception, pytest.skip.Exception), warnings.catch_warnings(action="error"):
                 importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector look at what tests make alone."""
+    gc.freeze()
+    gc.enable()
 
 
 def _is_compiled(file: Path) -> bool:

@@ -12,6 +12,7 @@ import click
 
 from memory_service.cli.options import Place, with_place
 from memory_service.home import home_of, server_of
+from memory_service.service import without_collector
 
 
 @click.command()
@@ -29,10 +30,11 @@ def serve(home: Path | None, host: str | None, port: int | None, watch: bool) ->
 
     Every setting can also be given as MEMORY_SERVICE_<NAME> or in <home>/memory-service.toml.
     """
-    from memory_service.api.server import serve as run
-    from memory_service.config import load_settings
-    from memory_service.errors import InvalidRequest
-    from memory_service.home import PREFIX
+    with without_collector():
+        from memory_service.api.server import serve as run
+        from memory_service.config import load_settings
+        from memory_service.errors import InvalidRequest
+        from memory_service.home import PREFIX
 
     settings = load_settings(home=home_of(home), host=host, port=port)
     if os.environ.get(f"{PREFIX}API_KEY") and not settings.api_keys:
@@ -71,10 +73,12 @@ def mcp(place: Place, url: str | None, api_key: str | None, project: str | None)
     workspace = _workspace_of(project, place, url) if project else place.workspace
     if url:
         key = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        from memory_service.mcp.protocol import forward_stdio
+        with without_collector():
+            from memory_service.mcp.protocol import forward_stdio
 
         forward_stdio(url, {"X-Memory-Workspace": workspace, **key})
     else:
-        from memory_service.mcp.stdio import serve_stdio
+        with without_collector():
+            from memory_service.mcp.stdio import serve_stdio
 
         serve_stdio(place.home, workspace)
