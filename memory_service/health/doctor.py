@@ -33,7 +33,6 @@ from memory_service.engines import DEFAULT, AssembleCall, EnginePlace, GuardedEn
 from memory_service.errors import MemoryServiceError
 from memory_service.health.measures import Measure, measure_recall, measure_searches
 from memory_service.home import is_shared, open_to_others, own_places
-from memory_service.hosts.progress import progress_drafts
 from memory_service.memories.drafts import entry_draft
 from memory_service.memories.store import MemoryStore
 from memory_service.messages.shapes import Message
@@ -218,9 +217,7 @@ def _gateway(missed_text: str) -> str:
 
 def _left_over(parts: WorkspaceStorage) -> str:
     """Report temporary files of killed processes, which may hold erased text."""
-    folder = parts.scratch
-    drafts = [str(draft.relative_to(folder)) for draft in progress_drafts(folder)]
-    if left := [*parts.documents.leftovers(), *parts.logs.leftovers(), *parts.records.leftovers(), *drafts]:
+    if left := [*parts.documents.leftovers(), *parts.logs.leftovers(), *parts.records.leftovers()]:
         names = ", ".join(left[:_NAMED])
         raise _Failed(f"a process was killed and left {len(left)} half-written files: {names}", _SWEPT_BY)
     if any(parts.records.keys(RecordKind.ERASURE)):

@@ -1,9 +1,9 @@
 """Progress of the conversations of hosts: how far each transcript was read, and what the agent was given.
 
-One small file for each conversation of a workspace, `<home>/<workspace>/.hosts/<session>.json`. Invariants: a
-conversation has a progress of its own in each workspace, which no call for another one reads or changes; who changes it
-holds its lock, in this process and in all others; it is replaced in one step; it makes no workspace for a conversation
-that brings nothing. Faults of hooks are lines of `<home>/hooks.log`, without a word of what was said.
+One record for each conversation of a workspace. Invariants: a conversation has a progress of its own in each workspace,
+which no call for another one reads or changes; who changes it holds its lock, in this process and in all others; it is
+replaced in one step; it makes no workspace for a conversation that brings nothing. Faults of hooks are lines of
+`<home>/hooks.log`, without a word of what was said.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ import datetime as dt
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memory_service.errors import InvalidName, MemoryServiceError
+from memory_service.errors import MemoryServiceError
 from memory_service.home import WORKSPACE_NAME, make_home
 from memory_service.hosts.transcripts import TranscriptPlace
+from memory_service.storage.base import Storage
 from memory_service.storage.files import disk
-from memory_service.storage.files.disk import WriteLock, current_signature, replace_durably, storage_errors
+from memory_service.storage.record_store import RecordKind
 
 LOG_NAME = "hooks.log"
 _FOLDER = ".hosts"
-_SUFFIX, _LOCK = ".json", ".lock"
+_SUFFIX = ".json"
 _MOST_LOG_BYTES = 1024 * 1024
 _MOST_LINE_CHARS = 500
 
@@ -71,18 +72,19 @@ class Progress:
     unknown: dict[str, int] = field(default_factory=dict)
 
 
-class ProgressFile:
-    """The progress of one conversation on disk.
+class ProgressRecord:
+    """The progress of one conversation, as it is kept.
 
     Args:
-        workspace: The folder of the workspace; it need not be there.
+        storage: The storage of the home.
+        workspace: Name of the workspace; it need not be there.
         session_id: Of the conversation.
     """
 
-    def __init__(self, workspace: Path, session_id: str) -> None:
+    def __init__(self, storage: Storage, workspace: str, session_id: str) -> None:
+        self._storage = storage
         self._workspace = workspace
-        self._path = workspace / _FOLDER / f"{session_id}{_SUFFIX}"
-        self._lock = WriteLock(self._path.with_suffix(_LOCK))
+        self._session_id = session_id
 
     @contextmanager
     def hold(self, *, make: bool) -> Iterator[Progress]:
@@ -93,15 +95,14 @@ class ProgressFile:
                 has none, unless the work makes it or gives the agent rules.
 
         Raises:
-            InvalidName: The workspace is a symbolic link.
-            StorageFailed: Another hook of the conversation took too long, or the disk cannot be used.
+            InvalidName: Something else stands in the place of the workspace, such as a symbolic link.
+            StorageFailed: Another hook of the conversation took too long, or the storage cannot be used.
         """
-        if self._workspace.is_symlink():
-            raise InvalidName(f"The workspace {self._workspace.name} is a symbolic link. Put the folder itself there.")
-        if make or self._workspace.is_dir():
-            with self._lock.hold():
-                disk.sweep([self._path.parent], of=self._path.name)
-                progress = _read(self._path) or Progress()
+        if make:
+            self._storage.make(self._workspace)
+        if self._storage.contains(self._workspace):
+            with self._hold_lock():
+                progress = _read(self._storage, self._workspace, self._session_id) or Progress()
                 before = copy.deepcopy(progress)
                 try:
                     yield progress
@@ -113,59 +114,53 @@ class ProgressFile:
         try:
             yield progress
         finally:
-            if progress.rules or self._workspace.is_dir():
-                with self._lock.hold():
+            if progress.rules:
+                self._storage.make(self._workspace)
+            if self._storage.contains(self._workspace):
+                with self._hold_lock():
                     self.keep(progress)
 
     def keep(self, progress: Progress) -> None:
         """Write it down now; the lock is held."""
         # Escaped: an id or a path may hold half a surrogate pair, which cannot be encoded.
         raw = json.dumps(dataclasses.asdict(progress)).encode()
-        with storage_errors(self._path.name):
-            replace_durably(self._path, raw, expected=current_signature(self._path))
+        records = self._storage.workspace(self._workspace).records
+        records.put(RecordKind.PROGRESS, self._session_id, raw, session=self._session_id)
+
+    def _hold_lock(self) -> AbstractContextManager[None]:
+        return self._storage.coordination.lock(f"{self._workspace}/{_FOLDER}/{self._session_id}")
 
 
-def followed_workspace(home: Path, session_id: str, first: str) -> str:
+def followed_workspace(storage: Storage, session_id: str, first: str) -> str:
     """The workspace that calls of a conversation had which named none; empty if there were no such calls.
 
     Args:
-        home: The home.
+        storage: The storage of the home.
         session_id: Of the conversation.
         first: Name of the workspace to look in first; empty for none.
     """
     names = [first] if first else []
-    with suppress(OSError), os.scandir(home) as entries:
-        names += [entry.name for entry in entries if WORKSPACE_NAME.fullmatch(entry.name) and not entry.is_symlink()]
+    with suppress(MemoryServiceError):
+        names += storage.workspaces()
     for name in names:
-        progress = _read(home / name / _FOLDER / f"{session_id}{_SUFFIX}")
+        progress = _read(storage, name, session_id)
         if progress and progress.is_followed:
             return name
     return ""
 
 
-def progress_drafts(workspace: Path) -> list[Path]:
-    """Half-written files that killed hooks left in a workspace."""
-    return disk.draft_files(workspace / _FOLDER)
-
-
-def sweep_progress(workspace: Path) -> None:
-    """Remove such files, but for those of hooks that run."""
-    for draft in progress_drafts(workspace):
-        stem = draft.name.removeprefix(".").partition(_SUFFIX)[0]
-        with suppress(MemoryServiceError, OSError):
-            with WriteLock(draft.with_name(f"{stem}{_LOCK}"), timeout_seconds=0).hold():
-                draft.unlink(missing_ok=True)
-
-
-def _read(path: Path) -> Progress | None:
+def _read(storage: Storage, workspace: str, session_id: str) -> Progress | None:
     try:
-        known_value = json.loads(path.read_bytes())
+        record = storage.workspace(workspace).records.get(RecordKind.PROGRESS, session_id)
+        if record is None:
+            return None
+        known_value = json.loads(record.raw)
         place = TranscriptPlace(**known_value.pop("place"))
         # Versions before kept the workspace in the file, and all their calls followed it.
         followed_fields = {"is_followed": True} if known_value.pop("workspace", "") else {}
         return Progress(**{**known_value, **followed_fields}, place=place)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        # None yet, or of another version: the worst that comes of it is a stretch that is read again.
+    except (MemoryServiceError, ValueError, TypeError, KeyError, AttributeError):
+        # It cannot be read, or is of another version: the worst that comes of it is a stretch that is read again.
         return None
 
 

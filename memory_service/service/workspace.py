@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from memory_service.service.short_term import WorkspaceSessions
 
 _MOST_OPEN = 256
-_HOSTS_FOLDER = ".hosts"  # of `memory_service.hosts.progress`
 
 
 class OpenWorkspaces:
@@ -191,10 +190,6 @@ class OpenWorkspaces:
         with suppress(MemoryServiceError):
             memory.recover()
             self.storage.sweep(workspace)
-            if (place := self.storage.workspace(workspace).scratch / _HOSTS_FOLDER).is_dir():
-                from memory_service.hosts.progress import sweep_progress
-
-                sweep_progress(place.parent)
 
     def _engine(self, workspace: str) -> GuardedEngine | None:
         name = self._settings.context_engine

@@ -28,6 +28,8 @@ class RecordKind(StrEnum):
     ERASURE = "erasure"
     # By session.
     PROMPT = "prompt"
+    # How far the conversation of a host was read, by its session.
+    PROGRESS = "host progress"
     OPERATION = "operation"
     REPLY = "reply"
     # An answer that may hold what was said, so that it is erased with that.

@@ -237,7 +237,7 @@ class HookCall:
             with self._noting(), self._log.open_progress(make=True) as progress:
                 self._store(progress)
         with self._noting(), suppress(NotFound, CallCancelled):
-            if (self._service.settings.home / self._log.workspace).is_dir():
+            if self._service.has_workspace(self._log.workspace):
                 self._put_off(lambda: self._flush(cancelled), cancelled)
                 with self._log.open_progress(make=False) as progress:
                     owes_summary = progress.owes_summary
@@ -279,12 +279,12 @@ class HookCall:
         if self._named_workspace is not None:
             check_workspace(self._named_workspace)
             return self._named_workspace
-        home, session_id, fault = self._service.settings.home, self._event.session_id, None
+        session_id, fault = self._event.session_id, None
         try:
             own = self._project_workspace()
         except InvalidRequest as error:
             own, fault = "", error
-        if workspace := followed_workspace(home, session_id, own):
+        if workspace := followed_workspace(self._service.storage, session_id, own):
             return workspace
         if fault is not None:
             raise fault

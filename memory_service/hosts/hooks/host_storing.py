@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from memory_service.errors import Conflict, InvalidRequest, MemoryServiceError, NotFound, TooLarge
 from memory_service.hosts.dialects import HostEvent
 from memory_service.hosts.places import ReadablePlaces
-from memory_service.hosts.progress import Progress, ProgressFile
+from memory_service.hosts.progress import Progress, ProgressRecord
 from memory_service.hosts.transcripts import Stretch, TranscriptPlace, is_of_subagent, read_on
 from memory_service.schemas.compaction import BRANCH_MARK
 from memory_service.text.injected import said_messages
@@ -69,8 +69,8 @@ class ConversationLog:
 
     @contextmanager
     def open_progress(self, *, make: bool) -> Iterator[Progress]:
-        """The progress of the conversation, for one at a time; see `ProgressFile.hold`."""
-        with self._file.hold(make=make) as progress:
+        """The progress of the conversation, for one at a time; see `ProgressRecord.hold`."""
+        with self._record.hold(make=make) as progress:
             self.session_id = progress.branch or self._event.session_id
             yield progress
 
@@ -83,8 +83,8 @@ class ConversationLog:
         return event.kind in STORING and bool(event.messages or event.spoken)
 
     @property
-    def _file(self) -> ProgressFile:
-        return ProgressFile(self._service.settings.home / self.workspace, self._event.session_id)
+    def _record(self) -> ProgressRecord:
+        return ProgressRecord(self._service.storage, self.workspace, self._event.session_id)
 
     def store(self, progress: Progress) -> None:
         """Append what is new in the conversation.
@@ -156,7 +156,7 @@ class ConversationLog:
         if new:
             # After a crash the same stretch is read again, with the same calls known.
             texts, progress.asked, progress.until = progress.asked, before, stretch.end.offset
-            self._file.keep(progress)
+            self._record.keep(progress)
             with suppress(Conflict):  # another version stored this stretch, and reads it otherwise
                 key = f"{stretch.end.head}:{stretch.start}-{stretch.end.offset}"
                 messages = self._append([message for _, message in new], key)

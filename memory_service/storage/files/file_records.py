@@ -5,6 +5,7 @@
 | receipt | `receipts/DAY.jsonl`, a line each |
 | erasure | `.locks/KEY`, empty |
 | prompt | `prompts/SESSION.json`, replaced without a wait for the disk |
+| host progress | `.hosts/SESSION.json` |
 
 Invariants: a file is the old one or the new one; no link is followed, and nothing is waited for but the lock; a record
 that cannot be read is a fault, and can be erased.
@@ -31,19 +32,21 @@ _LOCK = ".lock"
 _AT_ONCE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 
 
-class PromptFiles:
-    """The prompts of sessions, a file each.
+class SessionFiles:
+    """Records of sessions, a file each.
 
     Args:
-        folder: `<workspace>/prompts`; made at the first write.
+        folder: Their folder, below that of the workspace; made at the first write.
+        lasts: Whether a write waits for the disk.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, lasts: bool) -> None:
         self._folder = folder
+        self._lasts = lasts
         self._lock = WriteLock(folder / _LOCK)
 
     def get(self, key: str) -> StoredRecord | None:
-        """A prompt.
+        """A record.
 
         Raises:
             StorageFailed: It cannot be read.
@@ -66,16 +69,20 @@ class PromptFiles:
         return None if state is None else repr(state).encode()
 
     def put(self, key: str, raw: bytes, expected: RecordVersion | None) -> RecordVersion | None:
-        """Store a prompt; see `RecordStore`."""
+        """Store a record; see `RecordStore`."""
         path = self._path(key)
         with self._lock_held(path):
             if expected not in (ANY, self.version(key)):
                 return None
-            disk.replace_undurably(path, raw)
+            if self._lasts:
+                disk.make_folder(self._folder)
+                disk.replace_durably(path, raw, expected=disk.current_signature(path))
+            else:
+                disk.replace_undurably(path, raw)
             return self.version(key)
 
     def erase(self, key: str, session: str) -> int:
-        """Remove a prompt, or all; a prompt is that of the session whose id is its key."""
+        """Remove a record, or all; a record is that of the session whose id is its key."""
         meant_keys = {key, session} - {""}
         if len(meant_keys) > 1:
             return 0
@@ -180,7 +187,10 @@ class FileRecords:
 
     def __init__(self, folder: Path, other_records: DatabaseRecords) -> None:
         self._receipts = ReceiptFiles(folder / "receipts")
-        self._prompts = PromptFiles(folder / "prompts")
+        self._of_sessions = {
+            RecordKind.PROMPT: SessionFiles(folder / "prompts", lasts=False),
+            RecordKind.PROGRESS: SessionFiles(folder / ".hosts", lasts=True),
+        }
         self._marks = MarkFiles(folder / ".locks")
         self._others = other_records
 
@@ -190,7 +200,8 @@ class FileRecords:
             return self._receipts.get(key)
         if kind is RecordKind.ERASURE:
             return StoredRecord(b"", version) if (version := self._marks.version(key)) else None
-        return self._prompts.get(key) if kind is RecordKind.PROMPT else self._others.get(kind, key)
+        files = self._of_sessions.get(kind)
+        return files.get(key) if files else self._others.get(kind, key)
 
     def version(self, kind: RecordKind, key: str) -> RecordVersion | None:
         """See `RecordStore`."""
@@ -199,7 +210,8 @@ class FileRecords:
             return record.version if record else None
         if kind is RecordKind.ERASURE:
             return self._marks.version(key)
-        return self._prompts.version(key) if kind is RecordKind.PROMPT else self._others.version(kind, key)
+        files = self._of_sessions.get(kind)
+        return files.version(key) if files else self._others.version(kind, key)
 
     def put(
         self,
@@ -211,13 +223,13 @@ class FileRecords:
         session: str = "",
         expires: dt.datetime | None = None,
     ) -> RecordVersion | None:
-        """See `RecordStore`; a receipt and a mark are stored once, and a prompt does not expire."""
+        """See `RecordStore`; a receipt and a mark are stored once, and what is of a session does not expire."""
         if kind is RecordKind.RECEIPT:
             return self._receipts.put(key, raw, session, expires)
         if kind is RecordKind.ERASURE:
             return self._marks.put(key)
-        if kind is RecordKind.PROMPT:
-            return self._prompts.put(key, raw, expected)
+        if files := self._of_sessions.get(kind):
+            return files.put(key, raw, expected)
         return self._others.put(kind, key, raw, expected=expected, session=session, expires=expires)
 
     def erase(self, kind: RecordKind, *, key: str = "", session: str = "") -> int:
@@ -226,8 +238,8 @@ class FileRecords:
             return self._receipts.erase(key, session)
         if kind is RecordKind.ERASURE:
             return self._marks.erase(key)
-        if kind is RecordKind.PROMPT:
-            return self._prompts.erase(key, session)
+        if files := self._of_sessions.get(kind):
+            return files.erase(key, session)
         return self._others.erase(kind, key=key, session=session)
 
     def keys(self, kind: RecordKind) -> Iterator[str]:
@@ -236,17 +248,19 @@ class FileRecords:
             return self._receipts.keys()
         if kind is RecordKind.ERASURE:
             return self._marks.keys()
-        return self._prompts.keys() if kind is RecordKind.PROMPT else self._others.keys(kind)
+        files = self._of_sessions.get(kind)
+        return files.keys() if files else self._others.keys(kind)
 
     def trim(self, kind: RecordKind, *, most: int, most_bytes: int) -> None:
         """See `RecordStore`; old receipts go with the first of a new day."""
-        if kind not in (RecordKind.RECEIPT, RecordKind.PROMPT, RecordKind.ERASURE):
+        if kind not in (RecordKind.RECEIPT, RecordKind.ERASURE, *self._of_sessions):
             self._others.trim(kind, most=most, most_bytes=most_bytes)
 
     def sweep(self) -> None:
         """See `RecordStore`."""
-        self._prompts.sweep()
+        for files in self._of_sessions.values():
+            files.sweep()
 
     def leftovers(self) -> list[str]:
         """See `RecordStore`."""
-        return self._prompts.leftovers()
+        return [name for files in self._of_sessions.values() for name in files.leftovers()]

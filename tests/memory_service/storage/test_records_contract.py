@@ -166,20 +166,21 @@ def test_receipts_are_found_and_erased_with_their_session(records: Records) -> N
     assert other.erase(RecordKind.RECEIPT) == 1 and list(one.keys(RecordKind.RECEIPT)) == []
 
 
-def test_prompts_are_replaced_by_version(records: Records) -> None:
+@pytest.mark.parametrize("kind", [RecordKind.PROMPT, RecordKind.PROGRESS])
+def test_prompts_are_replaced_by_version(records: Records, kind: RecordKind) -> None:
     one, other = records("w"), records("w")
-    assert one.version(RecordKind.PROMPT, "talk") is None and one.get(RecordKind.PROMPT, "talk") is None
-    first = one.put(RecordKind.PROMPT, "talk", b"1", expected=None, session="talk")
-    assert first is not None and other.version(RecordKind.PROMPT, "talk") == first
-    assert other.put(RecordKind.PROMPT, "talk", b"2", expected=None, session="talk") is None
-    second = other.put(RecordKind.PROMPT, "talk", b"22", expected=first, session="talk")
-    assert second is not None and one.put(RecordKind.PROMPT, "talk", b"3", expected=first, session="talk") is None
-    found = one.get(RecordKind.PROMPT, "talk")
+    assert one.version(kind, "talk") is None and one.get(kind, "talk") is None
+    first = one.put(kind, "talk", b"1", expected=None, session="talk")
+    assert first is not None and other.version(kind, "talk") == first
+    assert other.put(kind, "talk", b"2", expected=None, session="talk") is None
+    second = other.put(kind, "talk", b"22", expected=first, session="talk")
+    assert second is not None and one.put(kind, "talk", b"3", expected=first, session="talk") is None
+    found = one.get(kind, "talk")
     assert found is not None and (found.raw, found.version) == (b"22", second)
-    one.put(RecordKind.PROMPT, "other", b"4", session="other")
-    assert list(one.keys(RecordKind.PROMPT)) in (["other", "talk"], ["talk", "other"])
-    assert one.erase(RecordKind.PROMPT, session="talk") == 1 and one.erase(RecordKind.PROMPT, key="talk") == 0
-    assert one.erase(RecordKind.PROMPT) == 1 and list(other.keys(RecordKind.PROMPT)) == []
+    one.put(kind, "other", b"4", session="other")
+    assert list(one.keys(kind)) in (["other", "talk"], ["talk", "other"])
+    assert one.erase(kind, session="talk") == 1 and one.erase(kind, key="talk") == 0
+    assert one.erase(kind) == 1 and list(other.keys(kind)) == []
 
 
 def test_nothing_is_left_over(records: Records) -> None:
