@@ -31,11 +31,18 @@ CONNECT_SECONDS = 5
 _PATIENCE_SECONDS = 0.5
 # A statement that waits longer for another transaction's row is given up.
 LOCK_SECONDS = 30
+# A process that was stopped within a transaction keeps its rows for so long, which is less.
+IDLE_SECONDS = 25
 # No workspace: for tables that are of all of them.
 NO_WORKSPACE = 0
 # What a failover to a standby or a restart changes: numbers that were given may be given again after it.
 INCARNATION: Final[LiteralString] = (
     "(SELECT extract(epoch FROM pg_postmaster_start_time())::text || '/' || timeline_id FROM pg_control_checkpoint())"
+)
+_SETTINGS: Final[LiteralString] = (
+    "SELECT set_config('app.ws', %s, true), set_config('lock_timeout', %s, true), "
+    "set_config('idle_in_transaction_session_timeout', CASE current_setting('transaction_read_only') "
+    "WHEN 'on' THEN '0' ELSE %s END, true)"
 )
 _INSTALL = (
     "PostgreSQL needs the package psycopg, which is not installed. Install: pip install 'memory-service[postgres]'"
@@ -52,6 +59,7 @@ _KINDS: Final[Mapping[str, tuple[type[StoreError], str]]] = {
     "53100": (StoreFull, "Give its disk more room, and try again."),
     "53300": (StoreError, "It has too few connections: raise its max_connections, or put a pooler before it."),
     "25006": (StoreReadOnly, "It takes no writes, as a standby does: set database_url to the primary."),
+    "25P03": (StoreLocked, "The process was stopped for too long within a change: try again."),
     "42501": (StoreReadOnly, "Its role lacks rights: run `memory-service migrate` as the owner of the tables."),
     "55P03": (StoreLocked, "Another transaction kept a lock too long: try again."),
     "57014": (StoreLocked, "A statement took too long: try again."),
@@ -140,7 +148,7 @@ class Transaction:
                     connection.execute(
                         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if self.read_only else "BEGIN READ WRITE"
                     )
-                    connection.execute("SELECT set_config('app.ws', %s, true)", [str(self.workspace)])
+                    connection.execute(_SETTINGS, [str(self.workspace), f"{LOCK_SECONDS}s", f"{IDLE_SECONDS}s"])
                     cursor = connection.execute(query, parameters, binary=binary)
             except psycopg.OperationalError:
                 broken = connection.broken

@@ -86,6 +86,36 @@ def _insert(database: PostgresDatabase, number: int) -> None:
         transaction.execute("INSERT INTO numbers VALUES (%s)", [number])
 
 
+def test_the_settings_of_a_transaction_end_with_it(database: PostgresDatabase) -> None:
+    asked = "SELECT current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout')"
+    with database.transaction() as transaction:
+        assert transaction.row(asked) == ("30s", "25s")
+    with database.transaction(read_only=True) as transaction:
+        assert transaction.row(asked) == ("30s", "0")
+    with database.pool.connection() as connection:
+        assert connection.execute(asked).fetchone() == ("0", "0")
+    _make_numbers(database)
+    _insert(database, 1)
+    with database.transaction() as holder:
+        holder.execute("UPDATE numbers SET n = 2")
+        thread_error = list[Exception]()
+
+        def waits() -> None:
+            try:
+                with database.transaction() as transaction:
+                    transaction.execute("SET LOCAL lock_timeout = '100ms'")
+                    transaction.execute("UPDATE numbers SET n = 3")
+            except StoreError as error:
+                thread_error.append(error)
+
+        waiter = Thread(target=waits)
+        waiter.start()
+        waiter.join()
+        assert [str(error).partition(". ")[2] for error in thread_error] == [
+            "Another transaction kept a lock too long: try again."
+        ]
+
+
 def test_a_server_that_was_killed_is_found_again_without_an_error() -> None:
     server = PostgresServer(is_durable=True)
     database = PostgresDatabase(server.address())
