@@ -238,7 +238,7 @@ class _Move:
                 )
 
     def versions(self, name: str) -> dict[str, bytes]:
-        """The version of each item of a workspace, for a comparison later; of logs and documents without reading them."""
+        """The versions of all items of a workspace, for a comparison later."""
         workspace = self._source.workspace(name)
         listing = workspace.documents.scan()
         if listing.failures:
