@@ -13,6 +13,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
@@ -197,14 +198,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         watch: Index changes of the files as they happen, without waiting for a search.
         instance: Name of this run of the server, if commands find it by its home.
     """
-    metrics = Metrics(service.running_operations, reader_failures)
-    pools = Pools(service.settings.compaction.max_concurrent, metrics.count_refusal)
-    metrics.watch_queues(pools.queues)
-    app_state = AppState(
-        service=service, metrics=metrics, pools=pools, watches=watch, repeated=RepeatedRequests(service.keyed_answers)
-    )
-    service.hooks.after_compaction(app_state.metrics.count_compaction)
-    service.hooks.after_flush(app_state.metrics.count_flush)
+    app_state = _app_state(service, watch=watch)
     keys = Keys(service.settings.api_keys) if service.settings.api_keys else None
     app = _App(
         title="memory-service",
@@ -231,19 +225,8 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         dependencies=[Depends(grant_of)],
         error_responses=errors.error_responses(400, 401, 403, 404, 413, 422, 429, 502, 503),
     )
-    own = frozenset(
-        path.split("/")[2]
-        for router in ROUTERS
-        for route in router.routes
-        if (path := getattr(route, "path", "")).startswith("/v1/")
-    )
-
-    def in_provider_shape(scope: Scope, error: MemoryServiceError) -> Response | None:
-        path = provider_path(scope, own)
-        told_object = dialect_of(path, scope).error(error.status, error.code, str(error)) if path else None
-        return json_answer(told_object, error.status, retry_headers(error)) if told_object is not None else None
-
-    app.state.in_provider_shape = in_provider_shape
+    own = _own_paths()
+    app.state.in_provider_shape = partial(_in_provider_shape, own)
 
     def elsewhere(scope: Scope) -> bool:
         return bool(provider_path(scope, own))
@@ -251,13 +234,37 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
     app.user_middleware = _layers(service.settings, keys, app_state, instance, app.router.routes, elsewhere)
     # `include_router` would build each route anew for every app, a quarter of a second of its first request.
     app.router.routes.extend(route for router in (*ROUTERS, gateway_routes) for route in router.routes)
-    app.state.mcp = McpEndpoint(service, pools.queues.run_as, max_body_bytes=service.settings.max_body_bytes)
+    app.state.mcp = McpEndpoint(service, app_state.pools.queues.run_as, max_body_bytes=service.settings.max_body_bytes)
     app.router.routes.append(Route("/mcp", McpRoute(app.state.mcp, keys), methods=["POST"], include_in_schema=False))
     app.router.routes.extend(PAGES)
     if gateway.relay.upstreams.by_name:
         app.router.routes.append(PassedRoute(gateway, own))
     errors.install(app, place_of)
     return app
+
+
+def _app_state(service: MemoryService, *, watch: bool) -> AppState:
+    """What all requests share; compactions and flushes are counted."""
+    metrics = Metrics(service.running_operations, reader_failures)
+    pools = Pools(service.settings.compaction.max_concurrent, metrics.count_refusal)
+    metrics.watch_queues(pools.queues)
+    service.hooks.after_compaction(metrics.count_compaction)
+    service.hooks.after_flush(metrics.count_flush)
+    repeated = RepeatedRequests(service.keyed_answers)
+    return AppState(service=service, metrics=metrics, pools=pools, watches=watch, repeated=repeated)
+
+
+def _own_paths() -> frozenset[str]:
+    """The first parts of paths behind `/v1/` that are the service's own, and no provider's."""
+    paths = (getattr(route, "path", "") for router in ROUTERS for route in router.routes)
+    return frozenset(path.split("/")[2] for path in paths if path.startswith("/v1/"))
+
+
+def _in_provider_shape(own: frozenset[str], scope: Scope, error: MemoryServiceError) -> Response | None:
+    """An error as the provider whose path was asked for would answer it; None for a path of the service's own."""
+    path = provider_path(scope, own)
+    told_object = dialect_of(path, scope).error(error.status, error.code, str(error)) if path else None
+    return json_answer(told_object, error.status, retry_headers(error)) if told_object is not None else None
 
 
 def _gateway(
