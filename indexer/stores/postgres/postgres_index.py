@@ -33,7 +33,7 @@ from indexer.stores.corpus_reader import CorpusReader, CorpusRows
 from indexer.stores.postgres.postgres_database import PostgresDatabase, Transaction
 from indexer.stores.postgres.postgres_generations import PostgresBeside
 from indexer.stores.postgres.postgres_heads import HeadRow, PostgresHeads, bytes_of, text_of
-from indexer.stores.postgres.postgres_nearest import nearest_vectors, vectors_of
+from indexer.stores.postgres.postgres_nearest import PostgresVectors, vectors_of
 from indexer.stores.postgres.postgres_packs import PostgresSegments
 from indexer.stores.postgres.postgres_passages import read_passage_table, read_passages
 from indexer.stores.postgres.postgres_words import PostgresWords
@@ -64,6 +64,7 @@ class PostgresIndex:
         self._gen = gen
         self._heads = heads = PostgresHeads(database, workspace, gen)
         self._words = PostgresWords(heads)
+        self._vectors = PostgresVectors(heads, scratch)
         self._corpus = CorpusReader(
             CorpusRows(
                 head=heads.head,
@@ -116,7 +117,7 @@ class PostgresIndex:
 
     def nearest(self, vector: Vectors, limit: int, filter: SearchFilter) -> tuple[Ints, Floats]:
         """See `IndexStore`."""
-        return nearest_vectors(self._heads, vector, limit, filter)
+        return self._vectors.nearest(vector, limit, filter)
 
     def vectors(self, keys: Sequence[int] | None) -> tuple[Ints, Vectors]:
         """See `IndexStore`."""
@@ -268,10 +269,12 @@ class PostgresIndex:
     def scrub(self) -> None:
         """See `IndexStore`; pages of the database that held what is gone are rewritten by its own maintenance."""
         self._words.forget()
+        self._vectors.forget()
 
     def close(self) -> None:
         """See `IndexStore`; the connections are those of the database, which others use too."""
         self._words.forget()
+        self._vectors.forget()
 
     def _label_names(self) -> dict[int, str]:
         rows = self._heads.rows("SELECT label, name FROM index_labels WHERE ws = %(ws)s AND gen = %(gen)s")

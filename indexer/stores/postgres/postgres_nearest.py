@@ -3,43 +3,204 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
-from typing import Any, Final, LiteralString
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any, Final, LiteralString, NamedTuple
 
 import numpy as np
 
-from indexer.corpus import Floats, Ints
+from indexer.corpus import Floats, Ints, Mask
 from indexer.stores.base import NEAREST_LIMIT
 from indexer.stores.postgres.postgres_heads import PostgresHeads, bytes_of, text_of
 from indexer.stores.postgres.postgres_passages import tags_condition
 from indexer.stores.row_values import keys_of
-from indexer.types import SearchFilter, Vectors
+from indexer.types import SearchFilter, SourceKind, Vectors
 
-_VECTORS = 2_048
+# Vectors that are read, and measured, at once.
+_VECTORS, _SCANNED = 2_048, 8_192
+# So many vectors, or this share of all, may be gone before all are read again.
+_GONE, _GONE_SHARE = 4_096, 0.25
+_NO_KEYS = np.empty(0, np.int64)
+_OWN: Final[LiteralString] = "p.ws = %(ws)s AND p.gen = %(gen)s"
+_PACKED_KEYS: Final[LiteralString] = "string_agg(int8send(p.key), '')"
+_SELECT_KEYS: Final[LiteralString] = f"SELECT {_PACKED_KEYS} FROM index_passages p WHERE {_OWN}"
+_SOME: Final[LiteralString] = """SELECT v.key, v.vector FROM index_vectors v
+    WHERE v.ws = %(ws)s AND v.gen = %(gen)s AND v.key = ANY(%(keys)s::bigint[]) ORDER BY v.key"""
 _EVERY: Final[LiteralString] = """SELECT v.key, v.vector FROM index_vectors v
     WHERE v.ws = %(ws)s AND v.gen = %(gen)s AND v.key > %(last)s ORDER BY v.key LIMIT %(count)s"""
 
 
-def nearest_vectors(heads: PostgresHeads, vector: Vectors, limit: int, filter: SearchFilter) -> tuple[Ints, Floats]:
-    """See `IndexStore.nearest`."""
-    limit = min(limit, NEAREST_LIMIT)
-    best_keys, best_cosines = np.empty(0, np.int64), np.empty(0)
-    with heads.reading():
-        mask_keys = None if filter == SearchFilter() else _allowed_keys(heads, filter)
-        for keys, vectors in stored_vectors(heads):
-            mask = slice(None) if mask_keys is None else np.isin(keys, mask_keys)
-            cosines = _cosines(vectors[mask], vector)
-            best_keys, best_cosines = np.r_[best_keys, keys[mask]], np.r_[best_cosines, cosines]
-            order = np.lexsort((best_keys, -best_cosines))[:limit]
-            best_keys, best_cosines = best_keys[order], best_cosines[order]
-    return best_keys, best_cosines
+class _Held(NamedTuple):
+    """Vectors of one state of an index: columns of shape (n,), and the rows of a file in the same order.
+
+    Attributes:
+        gone: Keys of passages that are no more.
+        paths: Source and path of each file, by number.
+    """
+
+    generation: str = ""
+    revision: int = 0
+    last_key: int = 0
+    keys: Ints = _NO_KEYS
+    files: Ints = _NO_KEYS
+    days: Ints = _NO_KEYS
+    lengths: Vectors = np.empty(0, np.float32)
+    vectors: Vectors = np.empty((0, 0), np.float32)
+    gone: Ints = _NO_KEYS
+    paths: Mapping[int, tuple[SourceKind, str]] = {}
 
 
-def _cosines(vectors: Vectors, query: Vectors) -> Floats:
-    """Cosine of each vector with another one."""
-    lengths = np.sqrt(np.vecdot(vectors, vectors) * np.vecdot(query, query))
-    cosines: Floats = (np.vecdot(vectors, query) / np.maximum(lengths, 1e-12)).astype(np.float64)
-    return cosines
+class PostgresVectors:
+    """Exact nearest neighbours in an index, from a copy of its vectors in a file that goes with the process.
+
+    What is new is added at the end; memory holds 30 bytes a vector, and pages of the file as long as there is room.
+
+    Args:
+        heads: The index.
+        scratch: Folder of the file.
+    """
+
+    def __init__(self, heads: PostgresHeads, scratch: Path) -> None:
+        self._heads = heads
+        self._scratch = scratch
+        self._lock = threading.Lock()
+        self._file: IO[bytes] | None = None
+        self._held = _Held()
+
+    def forget(self) -> None:
+        """Give back the memory and the file."""
+        with self._lock:
+            self._reset()
+
+    def nearest(self, vector: Vectors, limit: int, filter: SearchFilter) -> tuple[Ints, Floats]:
+        """See `IndexStore.nearest`."""
+        with self._heads.reading():
+            with self._lock:
+                held = self._current()
+            rows = np.flatnonzero(self._mask(held, filter))
+        cosines = np.empty(len(held.keys))
+        length = float(np.sqrt(np.vecdot(vector, vector)))
+        for start in range(0, len(held.keys), _SCANNED):
+            part = slice(start, start + _SCANNED)
+            products = np.vecdot(held.vectors[part], vector)
+            cosines[part] = products / np.maximum(held.lengths[part] * length, 1e-12)
+        best = rows[np.lexsort((held.keys[rows], -cosines[rows]))[: min(limit, NEAREST_LIMIT)]]
+        return held.keys[best], cosines[best]
+
+    def _mask(self, held: _Held, filter: SearchFilter) -> Mask:
+        """True for each vector that the read and a filter let through."""
+        mask: Mask = held.keys <= held.last_key
+        if len(held.gone):
+            mask &= ~np.isin(held.keys, held.gone)
+        if filter.sources or filter.path_prefix:
+            files = [file for file, (source, path) in held.paths.items() if filter.reaches(source, path)]
+            mask &= np.isin(held.files, np.array(files, np.int64))
+        if filter.since or filter.until:
+            first = filter.since.toordinal() if filter.since else 1
+            mask &= (held.days >= first) & (held.days <= (filter.until or dt.date.max).toordinal())
+        if filter.tags:
+            condition, values = tags_condition(filter.tags)
+            mask &= np.isin(held.keys, self._keys(f"{_SELECT_KEYS} AND {condition}", **values))
+        for lines in filter.without:
+            within = self._keys(
+                f"""SELECT {_PACKED_KEYS} FROM index_files f JOIN index_passages p ON {_OWN} AND p.file = f.file
+                    WHERE f.ws = %(ws)s AND f.gen = %(gen)s AND f.path = %(path)s
+                    AND p.start_line >= %(first)s AND p.end_line <= %(last)s""",
+                path=bytes_of(lines.path),
+                first=lines.start_line,
+                last=lines.end_line,
+            )
+            mask &= ~np.isin(held.keys, within)
+        return mask
+
+    def _keys(self, query: LiteralString, **values: Any) -> Ints:
+        return keys_of(self._heads.rows(query, **values))
+
+    def _current(self) -> _Held:
+        """The vectors of the state that the read sees, and maybe some that are not of it any more."""
+        now, held = self._heads.row(), self._held
+        if now is None:
+            return _Held()
+        if held.generation != now.generation or len(held.gone) > _GONE + _GONE_SHARE * len(held.keys):
+            self._reset()
+            held = self._add(_Held(generation=now.generation), stored_vectors(self._heads))
+            held = held._replace(paths=self._paths(None))
+        elif held.revision < now.revision:
+            held = self._update(held)
+        elif held.revision > now.revision:
+            standing = self._keys(f"{_SELECT_KEYS} AND p.key = ANY(%(keys)s::bigint[])", keys=held.gone.tolist())
+            return held._replace(last_key=now.last_key, gone=np.setdiff1d(held.gone, standing))
+        else:
+            return held
+        self._held = held = held._replace(revision=now.revision, last_key=now.last_key)
+        return held
+
+    def _update(self, held: _Held) -> _Held:
+        changes = self._heads.head(held.revision)
+        files = [*(file for file, _, _ in changes.files), *changes.gone]
+        present = self._keys(
+            f"""SELECT {_PACKED_KEYS} FROM index_passages p
+                JOIN index_vectors v ON v.ws = %(ws)s AND v.gen = %(gen)s AND v.key = p.key
+                WHERE {_OWN} AND p.file = ANY(%(files)s::bigint[])""",
+            files=files,
+        )
+        known = held.keys[np.isin(held.files, np.array(files, np.int64))]
+        new = np.sort(np.setdiff1d(present, known))
+        if len(new):
+            rows = self._heads.rows(_SOME, keys=new.tolist())
+            held = self._add(held, [vectors_of(rows)])
+        paths = {file: pair for file, pair in held.paths.items() if file not in set(files)} | self._paths(files)
+        return held._replace(gone=np.union1d(held.gone, np.setdiff1d(known, present)), paths=paths)
+
+    def _paths(self, files: Sequence[int] | None) -> dict[int, tuple[SourceKind, str]]:
+        rows = self._heads.rows(
+            """SELECT file, source, path FROM index_files WHERE ws = %(ws)s AND gen = %(gen)s
+               AND (%(files)s::bigint[] IS NULL OR file = ANY(%(files)s::bigint[]))""",
+            files=files,
+        )
+        return {file: (source, text_of(path)) for file, source, path in rows}
+
+    def _add(self, held: _Held, chunks: Iterable[tuple[Ints, Vectors]]) -> _Held:
+        """The same with more vectors."""
+        keys, lengths, dimensions = [held.keys], [held.lengths], held.vectors.shape[1]
+        if self._file is None:
+            self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file = TemporaryFile(dir=self._scratch)
+        for added_keys, vectors in chunks:
+            self._file.write(vectors.astype("<f4").tobytes())
+            keys.append(added_keys)
+            lengths.append(np.sqrt(np.vecdot(vectors, vectors)))
+            dimensions = vectors.shape[1]
+        self._file.flush()
+        all_keys = np.concatenate(keys)
+        if not len(all_keys):
+            return held
+        added = np.concatenate([_NO_KEYS, *keys[1:]])
+        table = self._columns(added)
+        return held._replace(
+            keys=all_keys,
+            files=np.r_[held.files, table[:, 0]],
+            days=np.r_[held.days, table[:, 1]],
+            lengths=np.concatenate(lengths),
+            vectors=np.memmap(self._file, np.dtype("<f4"), "r", shape=(len(all_keys), dimensions)),
+        )
+
+    def _columns(self, keys: Ints) -> Ints:
+        """File and day of some passages, ascending by key, shape (m, 2)."""
+        rows = self._heads.rows(
+            f"""SELECT string_agg(int8send(p.file) || int8send(p.day::bigint), '' ORDER BY p.key) FROM index_passages p
+                WHERE {_OWN} AND p.key = ANY(%(keys)s::bigint[])""",
+            keys=keys.tolist(),
+        )
+        return keys_of(rows).reshape(-1, 2)
+
+    def _reset(self) -> None:
+        # Whoever searches still has the file mapped.
+        self._held, file, self._file = _Held(), self._file, None
+        if file is not None:
+            file.close()
 
 
 def stored_vectors(heads: PostgresHeads, *, count: int = _VECTORS) -> Iterator[tuple[Ints, Vectors]]:
@@ -58,34 +219,3 @@ def vectors_of(rows: Any) -> tuple[Ints, Vectors]:
     """Keys and vectors of rows that have both."""
     flat = np.frombuffer(b"".join([row[1] for row in rows]), "<f4").astype(np.float32, copy=False)
     return np.array([row[0] for row in rows], np.int64), flat.reshape(len(rows), -1) if rows else flat.reshape(0, 0)
-
-
-def _allowed_keys(heads: PostgresHeads, filter: SearchFilter) -> Ints:
-    """Keys of the passages that a filter lets through."""
-    conditions, values = list[LiteralString](["p.ws = %(ws)s AND p.gen = %(gen)s"]), dict[str, Any]()
-    if filter.sources or filter.path_prefix:
-        files = heads.rows("SELECT file, source, path FROM index_files WHERE ws = %(ws)s AND gen = %(gen)s")
-        conditions.append("p.file = ANY(%(files)s::bigint[])")
-        values["files"] = [file for file, source, path in files if filter.reaches(source, text_of(path))]
-    if filter.since or filter.until:
-        conditions.append("p.day BETWEEN %(since)s AND %(until)s")
-        values["since"] = filter.since.toordinal() if filter.since else 1
-        values["until"] = (filter.until or dt.date.max).toordinal()
-    if filter.tags:
-        condition, tag_values = tags_condition(filter.tags)
-        conditions.append(condition)
-        values |= tag_values
-    for number, lines in enumerate(filter.without):
-        conditions.append(
-            f"""NOT (p.start_line >= %(start{number})s AND p.end_line <= %(end{number})s AND p.file IN (
-                SELECT file FROM index_files WHERE ws = %(ws)s AND gen = %(gen)s AND path = %(path{number})s))"""
-        )
-        values |= {
-            f"path{number}": bytes_of(lines.path),
-            f"start{number}": lines.start_line,
-            f"end{number}": lines.end_line,
-        }
-    rows = heads.rows(
-        f"SELECT string_agg(int8send(p.key), '') FROM index_passages p WHERE {' AND '.join(conditions)}", **values
-    )
-    return keys_of(rows)

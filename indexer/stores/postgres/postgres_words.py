@@ -49,6 +49,7 @@ class _Words(NamedTuple):
     keys: Ints = _NO_KEYS
     files: Ints = _NO_KEYS
     gone: Ints = _NO_KEYS
+    numbers: dict[str, int] = {}  # noqa: RUF012  (that of no state stays empty)
 
 
 class PostgresWords:
@@ -61,18 +62,20 @@ class PostgresWords:
     def __init__(self, heads: PostgresHeads) -> None:
         self._heads = heads
         self._lock = threading.Lock()
-        self.forget()
+        self._words = _Words()
 
     def forget(self) -> None:
         """Give back the memory."""
-        self._words, self._numbers = _Words(), dict[str, int]()
+        with self._lock:
+            self._words = _Words()
 
     def postings(self, terms: Collection[str]) -> list[TermPosting]:
         """Passages of each term in the state that the read at hand sees; terms without any are left out."""
         with self._heads.reading():
             with self._lock:
-                words, numbers = self._current(), self._numbers
-            places = [(term, _find(words, numbers[term])) for term in dict.fromkeys(terms) if term in numbers]
+                words = self._current()
+            numbers = [(term, words.numbers[term]) for term in dict.fromkeys(terms) if term in words.numbers]
+            places = [(term, _find(words, number)) for term, number in numbers]
         return [TermPosting(term=term, keys=keys, counts=counts) for term, (keys, counts) in places if len(keys)]
 
     def among(self, terms: Collection[str] | None, keys: Collection[int]) -> list[TermPosting]:
@@ -93,8 +96,7 @@ class PostgresWords:
     def every_term(self) -> list[str]:
         """All terms that occur in some state that was read."""
         with self._heads.reading(), self._lock:
-            self._current()
-            return [*self._numbers]
+            return [*self._current().numbers]
 
     def _current(self) -> _Words:
         """Postings of the state that the read sees."""
@@ -102,8 +104,7 @@ class PostgresWords:
         if now is None:
             return _Words()
         if words.generation != now.generation or len(words.gone) > _GONE + _GONE_SHARE * len(words.keys):
-            self.forget()
-            words = self._read(_Words(generation=now.generation), [])
+            words = self._read(_Words(generation=now.generation, numbers={}), [])
         elif words.revision < now.revision:
             changes = self._heads.head(words.revision)
             changed_files = np.array([*(file for file, _, _ in changes.files), *changes.gone], np.int64)
@@ -143,7 +144,7 @@ class PostgresWords:
         blocks, keys, numbers = [*words.blocks], [words.keys], [words.files]
         rows = _new_passages(self._heads, words.last_key, files) if words.last_key else _all_passages(self._heads)
         for chunk in rows:
-            blocks.append(_block(self._numbers, [(key, raw) for key, _, raw in chunk]))
+            blocks.append(_block(words.numbers, [(key, raw) for key, _, raw in chunk]))
             keys.append(np.array([key for key, _, _ in chunk], np.int64))
             numbers.append(np.array([file for _, file, _ in chunk], np.int64))
             while len(blocks) > 1 and 2 * len(blocks[-1].keys) >= len(blocks[-2].keys):
