@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -166,6 +167,15 @@ def test_a_log_begins_with_a_header_of_its_own(engine: Engine) -> None:
     assert log.append([said("a")], expected_last_seq=0) == Appended(first_seq=2, last_seq=2)
     assert header(log) == SessionHeader(session_id=S)
     assert seqs(log) == [1, 2]
+
+
+def test_records_have_the_moment_that_is_given(engine: Engine) -> None:
+    log = engine.logs.open(S, must_exist=False)
+    at = dt.datetime(2026, 11, 17, 7, 41, 10, 123_000, dt.timezone(dt.timedelta(hours=1)))
+    log.append([MessageRecord(text='{"role":"user","content":"Hello"}')], at=at)
+    assert [record.ts for record in log.read()] == ["2026-11-17T06:41:10.123Z"] * 2, "its header has it too"
+    log.append([MessageRecord(text='{"role":"user","content":"Now"}')])
+    assert [*log.read()][-1].ts != "2026-11-17T06:41:10.123Z"
 
 
 def test_the_last_header_counts(engine: Engine) -> None:

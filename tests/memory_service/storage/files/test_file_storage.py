@@ -95,3 +95,13 @@ def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     home.write_text("a file stands there", "utf-8")
     with pytest.raises((InvalidName, StorageFailed), match=str(home)):
         FileStorage(home).make("default")
+
+
+def test_a_temporary_workspace_is_on_no_list_and_leaves_nothing(tmp_path: Path) -> None:
+    storage = FileStorage(tmp_path / "home")
+    storage.make("default")
+    before = sorted(tmp_path.rglob("*"))
+    with storage.temporary_workspace() as parts:
+        assert parts.documents.replace("MEMORY.md", b"- mine\n", expected=None)
+        assert storage.workspaces() == ["default"] and parts.documents.read("MEMORY.md").raw == b"- mine\n"
+    assert sorted(tmp_path.rglob("*")) == before
