@@ -244,7 +244,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
 
 
 def _app_state(service: MemoryService, *, watch: bool) -> AppState:
-    """What all requests share; compactions and flushes are counted."""
+    """The state that all requests share; compactions and flushes are counted in it."""
     metrics = Metrics(service.running_operations, reader_failures)
     pools = Pools(service.settings.compaction.max_concurrent, metrics.count_refusal)
     metrics.watch_queues(pools.queues)
