@@ -8,6 +8,7 @@ import json
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -94,6 +95,7 @@ class Overlap:
         return np.array([len(wanted & set(index_terms(text))) / len(wanted) for text in texts])
 
 
+@cache
 def held(place: Place, settings: RankingSettings, reranker: Reranker | None = None, *, packed: bool = False) -> float:
     """Share of the questions whose answer stands in the block."""
     most = 100 if packed else PACK_PASSAGES
