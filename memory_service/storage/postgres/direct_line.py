@@ -147,8 +147,6 @@ class DirectLine:
     def _open_connection(self) -> Any:
         if self._connection is None:
             self._database.prepare()
-            if self.number == 0:
-                require_locks(self._database)
             # A network that is gone is noticed as soon as the database would notice it.
             connection = self._database.connect(tcp_user_timeout=int(SILENCE_SECONDS * 1000))
             try:

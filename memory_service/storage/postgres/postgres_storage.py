@@ -1,7 +1,7 @@
 """A home in a PostgreSQL database, of which each process keeps nothing but what is derived.
 
 Invariants: a name is refused, never repaired; looking something up makes nothing but the tables; before anything else,
-the tables of the database are made sure of, again and again until they are as they must be.
+the tables and the locks of the database are made sure of, again and again until they are as they must be.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from memory_service.errors import InvalidRequest, NotFound, StorageFailed
 from memory_service.home import check_workspace, project_of_workspace
 from memory_service.storage.base import StorageCheck, WorkspaceContents, WorkspaceStorage
 from memory_service.storage.postgres import PARTS
+from memory_service.storage.postgres.direct_line import require_locks
 from memory_service.storage.postgres.postgres_checks import check_database
 from memory_service.storage.postgres.postgres_coordination import PostgresCoordination
 from memory_service.storage.postgres.postgres_documents import PostgresDocuments
@@ -43,6 +44,7 @@ def migrate_database(address: str, direct_address: str = "") -> tuple[str, list[
 
 def _prepare(database: PostgresDatabase) -> None:
     require_tables(database, PARTS)
+    require_locks(database)
 
 
 class PostgresStorage:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from indexer.stores import PostgresDatabase
 from memory_service.errors import CallCancelled, StorageFailed, TooManyRequests
 from memory_service.runtime.locks import SessionLocks
 from memory_service.storage.postgres.postgres_coordination import PostgresCoordination
+from memory_service.storage.postgres.postgres_storage import PostgresStorage
 
 # Who was stopped, killed or cut off has lost a lock after so many seconds; on a loaded machine that is noticed later.
 SECONDS = 3.0
@@ -249,7 +251,9 @@ def test_a_message_within_a_transaction_is_told_at_once(database: PostgresDataba
         assert [message.raw for message in own.messages("a")] == [b"x"]
 
 
-def test_an_engine_whose_locks_are_stubs_is_refused(database: PostgresDatabase, migrated_database: str) -> None:
+def test_an_engine_whose_locks_are_stubs_is_refused(
+    database: PostgresDatabase, migrated_database: str, tmp_path: Path
+) -> None:
     with database.transaction() as transaction:
         transaction.execute("CREATE SCHEMA stubs")
         transaction.execute(
@@ -258,8 +262,8 @@ def test_an_engine_whose_locks_are_stubs_is_refused(database: PostgresDatabase, 
         transaction.execute(
             "CREATE FUNCTION stubs.pg_try_advisory_xact_lock(bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
         )
-    stubs = PostgresDatabase(f"{migrated_database}?options=-csearch_path%3Dstubs,pg_catalog,public")
-    refused = pytest.raises(StorageFailed, match=r"is PostgreSQL 1.*, whose advisory locks exclude nobody")
-    with coordination_of(stubs) as own, refused, own.lock("a"):
-        pass
+    stubs = PostgresStorage(f"{migrated_database}?options=-csearch_path%3Dstubs,pg_catalog,public", home=tmp_path)
+    for act in (stubs.workspaces, lambda: stubs.make("w"), lambda: stubs.coordination.lease("a")):
+        with pytest.raises(StorageFailed, match=r"is PostgreSQL 1.*, whose advisory locks exclude nobody"):
+            act()
     stubs.close()
