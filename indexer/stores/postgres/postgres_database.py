@@ -10,6 +10,7 @@ Source: https://www.psycopg.org/psycopg3/docs/advanced/pipeline.html
 from __future__ import annotations
 
 import logging
+import select
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from threading import Lock, RLock, local
@@ -253,6 +254,58 @@ class PostgresDatabase:
         finally:
             self._current.transaction = None
 
+    def run(
+        self,
+        query: LiteralString,
+        parameters: Parameters = (),
+        *,
+        workspace: int = NO_WORKSPACE,
+        read_only: bool = False,
+        binary: bool = False,
+    ) -> Cursor:
+        """Run one statement as a transaction, in one trip; within a transaction of the thread, as a part of that.
+
+        Args:
+            query: The statement, with `%s` or `%(name)s` for values.
+            parameters: The values.
+            workspace: Number of the workspace, see `number`.
+            read_only: Whether it writes nothing.
+            binary: Whether the rows come in binary form.
+
+        Raises:
+            StoreError: The database does not do it; if it broke at that moment, it may have been done.
+        """
+        if self.is_in_transaction:
+            with self.transaction(workspace, read_only=read_only) as transaction:
+                return transaction.execute(query, parameters, binary=binary)
+        self.prepare()
+        with self.errors():
+            connection = self._take_alive()
+            try:
+                # What comes before the pipeline's end is one transaction, without words for its begin and end.
+                with connection.pipeline():
+                    connection.execute("SELECT set_config('app.ws', %s, true)", [str(workspace)])
+                    return connection.execute(query, parameters, binary=binary)
+            finally:
+                self.pool.putconn(connection)
+        raise AssertionError
+
+    def _take_alive(self) -> Connection:
+        """A connection of the pool that did not break while it was there: what is sent on it is not sent again."""
+        from psycopg import OperationalError
+
+        while True:
+            connection = self.take()
+            if not _has_input(connection.fileno()):
+                return connection
+            try:
+                connection.execute("SELECT")
+            except OperationalError:
+                self.pool.putconn(connection)
+                self.pool.check()
+            else:
+                return connection
+
     def prepare(self) -> None:
         """Make sure once that the database can be worked with, as whoever opened it says."""
         if not self._is_ready:
@@ -410,6 +463,15 @@ class PostgresDatabase:
             for secret in _passwords(address):
                 reason = reason.replace(secret, "***")
         return kind(f"The database {self.place} failed: {reason.rstrip('. ')}. {remedy}")
+
+
+def _has_input(descriptor: int) -> bool:
+    """True if something came on a connection that nothing was asked on, such as its end."""
+    if not hasattr(select, "poll"):
+        return True
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    return bool(waiting.poll(0))
 
 
 def _place(address: str) -> str:

@@ -123,16 +123,9 @@ def blob(rows: WorkspaceRows, sha256: str) -> bytes:
     Raises:
         NotFound: It is not there.
     """
-    with rows.reading() as transaction:
-        row = transaction and transaction.row(
-            "SELECT content FROM blobs WHERE ws = %s AND sha256 = %s",
-            [transaction.workspace, bytes.fromhex(sha256)],
-            binary=True,
-        )
-    if not row:
-        raise NotFound("There is no content of that name. Take the name from the log.")
-    content: bytes = row[0]
-    return content
+    for (content,) in rows.read("SELECT content FROM blobs WHERE ws = %s AND sha256 = %s", bytes.fromhex(sha256)):
+        return bytes(content)
+    raise NotFound("There is no content of that name. Take the name from the log.")
 
 
 def last_lines(transaction: Transaction, session_id: str) -> Iterator[bytes]:

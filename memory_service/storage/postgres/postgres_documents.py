@@ -26,20 +26,30 @@ _MAX_SEGMENT_BYTES = 255
 _MAX_PATH_BYTES = 2048
 _REVISION = Struct(">q")
 
-_INSERT: Final[LiteralString] = """
+_READ: Final[LiteralString] = """
+SELECT revision, octet_length(content), CASE WHEN octet_length(content) <= %(most)s THEN content END
+FROM documents WHERE ws = %(ws)s AND path = %(path)s"""
+_IN_THE_WAY: Final[LiteralString] = """
+SELECT FROM documents
+WHERE ws = %(ws)s AND (path = ANY(%(folders)s) OR (path > %(path)s || '/' AND path < %(path)s || '0'))"""
+_INSERT: Final[LiteralString] = (
+    """
 INSERT INTO documents (ws, path, composed, edition, revision, content)
-SELECT %(ws)s, %(path)s, %(composed_path)s, %(revision)s, %(revision)s, %(raw)s
-WHERE NOT EXISTS (
-    SELECT FROM documents
-    WHERE ws = %(ws)s AND (path = ANY(%(folders)s) OR (path > %(path)s || '/' AND path < %(path)s || '0'))
+SELECT %(ws)s, %(path)s, %(composed_path)s, %(revision)s, %(revision)s, %(raw)s WHERE NOT EXISTS ("""
+    + _IN_THE_WAY
+    + ") ON CONFLICT (ws, path) DO NOTHING RETURNING 1"
 )
-ON CONFLICT (ws, path) DO NOTHING"""
 _REPLACE: Final[LiteralString] = """
 UPDATE documents SET content = %(raw)s, edition = %(revision)s, revision = %(revision)s, changed_at = clock_timestamp()
-WHERE ws = %(ws)s AND path = %(path)s AND revision = %(before)s"""
+WHERE ws = %(ws)s AND path = %(path)s AND revision = %(before)s RETURNING 1"""
 _APPEND: Final[LiteralString] = """
 UPDATE documents SET content = content || %(raw)s, revision = %(revision)s, changed_at = clock_timestamp()
-WHERE ws = %(ws)s AND path = %(path)s AND revision = %(before)s"""
+WHERE ws = %(ws)s AND path = %(path)s AND revision = %(before)s RETURNING 1"""
+
+_REMOVE: Final[LiteralString] = (
+    "DELETE FROM documents WHERE ws = %(ws)s AND path = %(path)s "
+    "AND (%(revision)s::bigint IS NULL OR revision = %(revision)s) RETURNING 1"
+)
 
 
 class PostgresDocuments:
@@ -63,15 +73,7 @@ class PostgresDocuments:
 
     def scan(self) -> Listing:
         """All documents; none where there is no workspace yet."""
-        with self._rows.reading() as transaction:
-            rows = (
-                ()
-                if transaction is None
-                else transaction.rows(
-                    "SELECT path, octet_length(content), changed_at, revision FROM documents WHERE ws = %s",
-                    [transaction.workspace],
-                )
-            )
+        rows = self._rows.read("SELECT path, octet_length(content), changed_at, revision FROM documents WHERE ws = %s")
         return Listing(
             documents={
                 path: ListedDocument(path, size_bytes, changed_at, _REVISION.pack(revision), is_settled=True)
@@ -91,17 +93,12 @@ class PostgresDocuments:
 
     def revision(self, path: str) -> Revision | None:
         """The revision of a document as it is now; None if there is none."""
-        row = self._row("SELECT revision FROM documents WHERE ws = %s AND path = %s", path)
+        row = self._row("SELECT revision FROM documents WHERE ws = %(ws)s AND path = %(path)s", path)
         return None if row is None else _REVISION.pack(row[0])
 
     def read(self, path: str) -> Document:
         """One document."""
-        row = self._row(
-            "SELECT revision, octet_length(content), CASE WHEN octet_length(content) <= %s THEN content END "
-            "FROM documents WHERE ws = %s AND path = %s",
-            path,
-            _MAX_READ_BYTES,
-        )
+        row = self._row(_READ, path, most=_MAX_READ_BYTES)
         if row is None:
             raise _no_document(path)
         revision, size_bytes, raw = row
@@ -111,20 +108,18 @@ class PostgresDocuments:
 
     def pieces(self, path: str) -> Iterator[bytes]:
         """The content of a document of any size."""
-        row = self._row("SELECT content FROM documents WHERE ws = %s AND path = %s", path)
+        row = self._row("SELECT content FROM documents WHERE ws = %(ws)s AND path = %(path)s", path)
         if row is None:
             raise _no_document(path)
         yield row[0]
 
     def containing(self, word: bytes, paths: Collection[str]) -> list[str]:
         """Those of some documents, of any size, that have a word."""
-        with self._rows.reading() as transaction:
-            if transaction is None:
-                return []
-            rows = transaction.rows(
-                "SELECT path FROM documents WHERE ws = %s AND path = ANY(%s) AND position(%s::bytea IN content) > 0",
-                [transaction.workspace, [path for path in paths if not name_fault(path, backslash=True)], word],
-            )
+        rows = self._rows.read(
+            "SELECT path FROM documents WHERE ws = %s AND path = ANY(%s) AND position(%s::bytea IN content) > 0",
+            [path for path in paths if not name_fault(path, backslash=True)],
+            word,
+        )
         there = {path for (path,) in rows}
         return [path for path in paths if path in there]
 
@@ -147,16 +142,12 @@ class PostgresDocuments:
     def remove(self, path: str, *, expected: Revision | None = None) -> bool:
         """Removes a document, or only one of a revision."""
         _check(path)
-        count = 0
-        if self._rows.are_there:
-            with self._rows.writing() as transaction:
-                count = transaction.execute(
-                    "DELETE FROM documents WHERE ws = %s AND path = %s AND (%s::bigint IS NULL OR revision = %s)",
-                    [transaction.workspace, path, *[_number(expected)] * 2],
-                ).rowcount
-        if not count and expected is None:
+        is_done = self._rows.are_there and bool(
+            self._rows.write(_REMOVE, {"path": path, "revision": _number(expected)})
+        )
+        if not is_done and expected is None:
             raise _no_document(path)
-        return bool(count)
+        return is_done
 
     def writing(self) -> AbstractContextManager[None]:
         """Keeps all other writers of the service out."""
@@ -169,40 +160,35 @@ class PostgresDocuments:
     def sweep(self) -> None:
         """Nothing is left over."""
 
-    def _row(self, query: LiteralString, path: str, *values: object) -> tuple[Any, ...] | None:
-        """The row of a document, by a query whose last two values are the workspace and the path."""
+    def _row(self, query: LiteralString, path: str, **values: object) -> tuple[Any, ...] | None:
+        """The row of a document."""
         _check(path)
-        with self._rows.reading() as transaction:
-            if transaction is None:
-                return None
-            return transaction.row(query, [*values, transaction.workspace, path], binary=True)
+        return next(iter(self._rows.read(query, path=path, **values)), None)
 
     def _insert(self, path: str, raw: bytes) -> Revision | None:
         """Makes a document; None if there is one."""
         _check(path)
         parts = path.split("/")
         folders = ["/".join(parts[:count]) for count in range(1, len(parts))]
-        with self._rows.writing() as transaction:
-            revision = _write(transaction, _INSERT, path, raw, composed_path=to_nfc(path), folders=folders)
-            there = "SELECT FROM documents WHERE ws = %s AND path = %s"
-            if revision is None and transaction.row(there, [transaction.workspace, path]) is None:
-                raise InvalidName(f"The path {shown_name(path)} takes a file for a folder. Choose another one.")
+        revision = self._write(_INSERT, path, raw, composed_path=to_nfc(path), folders=folders)
+        if revision is None and self.revision(path) is None and self._blocks(path, folders):
+            raise InvalidName(f"The path {shown_name(path)} takes a file for a folder. Choose another one.")
         return revision
+
+    def _blocks(self, path: str, folders: Sequence[str]) -> bool:
+        """True if another document stands where a folder of a path would be, or below the path."""
+        return bool(self._rows.read("SELECT WHERE EXISTS (" + _IN_THE_WAY + ")", path=path, folders=folders))
 
     def _update(self, query: LiteralString, path: str, raw: bytes, before: Revision) -> Revision | None:
         """Changes a document of a revision; None if it has another one."""
         _check(path)
-        if not self._rows.are_there:
-            return None
-        with self._rows.writing() as transaction:
-            return _write(transaction, query, path, raw, before=_number(before))
+        return self._write(query, path, raw, before=_number(before)) if self._rows.are_there else None
 
-
-def _write(transaction: Transaction, query: LiteralString, path: str, raw: bytes, **values: object) -> Revision | None:
-    """The new revision of a document; None if the statement found nothing to change."""
-    revision = new_state()
-    values |= {"ws": transaction.workspace, "path": path, "raw": raw, "revision": revision}
-    return _REVISION.pack(revision) if transaction.execute(query, values).rowcount else None
+    def _write(self, query: LiteralString, path: str, raw: bytes, **values: object) -> Revision | None:
+        """The new revision of a document; None if the statement found nothing to change."""
+        revision = new_state()
+        values |= {"path": path, "raw": raw, "revision": revision}
+        return _REVISION.pack(revision) if self._rows.write(query, values) else None
 
 
 def known_spelling(transaction: Transaction, path: str) -> str | None:

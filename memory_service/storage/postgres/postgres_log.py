@@ -160,9 +160,7 @@ class PostgresLog:
             "UNION ALL SELECT " + EDITION + ", NULL, NULL, NULL, NULL FROM sessions "
             "WHERE ws = %(ws)s AND session = %(session)s ORDER BY 2"
         )
-        with self._rows.reading() as transaction:
-            values = {"session": self._session_id, "edition": edition, "since_seq": since_seq}
-            rows = transaction.rows(query, {"ws": transaction.workspace, **values}, binary=True) if transaction else []
+        rows = self._rows.read(query, session=self._session_id, edition=edition, since_seq=since_seq)
         now = rows[-1][0] if rows else 0
         lines = (RecordRow.read(*row[1:]).decode() for row in rows[:-1])
         records = tuple(record_with_media(line, None) for line in lines if line is not None)
@@ -173,10 +171,7 @@ class PostgresLog:
         values: dict[str, object] = {"session": self._session_id, "begun": None, "upto": None, "limit": _ROWS_AT_ONCE}
         rows: Sequence[tuple[Any, ...]] = [()] * _ROWS_AT_ONCE
         while len(rows) == _ROWS_AT_ONCE:
-            with self._rows.reading() as transaction:
-                if transaction is None:
-                    return
-                rows = transaction.rows(_PAGE, {"ws": transaction.workspace, "after": since_seq, **values}, binary=True)
+            rows = self._rows.read(_PAGE, after=since_seq, **values)
             for begun, upto, *row in rows:
                 # A trim that comes meanwhile leaves the rest to be read; a log that was begun anew has none of it.
                 values |= {"begun": begun, "upto": values["upto"] or upto}
@@ -224,13 +219,11 @@ class PostgresLog:
 
     def outline(self, *, trimmed: bool = False) -> list[tuple[int, str]]:
         """Number and kind of each record; of those that trims put aside too, if they are wanted."""
-        with self._rows.reading() as transaction:
-            rows = transaction.rows(
-                "SELECT seq, kind FROM log_records WHERE ws = %s AND session = %s AND (%s OR retired_by IS NULL) "
-                "ORDER BY seq",
-                [transaction.workspace, self._session_id, trimmed],
-            ) if transaction else []  # fmt: skip
-        return [(seq, kind) for seq, kind in rows]
+        query: LiteralString = (
+            "SELECT seq, kind FROM log_records WHERE ws = %s AND session = %s AND (%s OR retired_by IS NULL) "
+            "ORDER BY seq"
+        )
+        return [(seq, kind) for seq, kind in self._rows.read(query, self._session_id, trimmed)]
 
     def append(
         self,
@@ -260,7 +253,7 @@ class PostgresLog:
         """Appends to a log that is there and as it is expected; None if it is not."""
         if not self._rows.are_there:
             return None
-        values: dict[str, object] = {
+        values = self._values(last_seq=last_seq, edition=edition, ts=ts) | {
             "count": len(drafts),
             # As of a number of no digits.
             "size_bytes": sum(len(encode(draft, seq=1, ts=ts)) - 1 for draft in drafts),
@@ -268,9 +261,10 @@ class PostgresLog:
             "kinds": [draft.kind for draft in drafts],
             "rests": [draft.rest.encode() for draft in drafts],
         }
+        if not any(draft.media and draft.media.parts for draft in drafts):
+            return max((seq for (seq,) in self._rows.write(_APPEND, values)), default=None)
         with self._rows.writing() as transaction:
-            values |= self._values(transaction, last_seq=last_seq, edition=edition, ts=ts)
-            rows = transaction.rows(_APPEND, values)
+            rows = transaction.rows(_APPEND, {**values, "ws": transaction.workspace})
             seqs: list[int] = sorted(seq for (seq,) in rows)
             insert_media(transaction, self._session_id, zip(seqs, drafts, strict=False))
         return seqs[-1] if seqs else None
@@ -344,13 +338,12 @@ class PostgresLog:
     def trims(self) -> Iterator[TrimmedRecords]:
         """Records that trims have put aside, the last trim first."""
         for trim_seq in reversed((self._row("SELECT trims FROM sessions WHERE ws = %s AND session = %s") or [[]])[0]):
-            with self._rows.reading() as transaction:
-                rows = transaction.rows(
-                    "SELECT seq, ts, kind, rest FROM log_records WHERE ws = %s AND session = %s AND retired_by = %s "
-                    "ORDER BY seq",
-                    [transaction.workspace, self._session_id, trim_seq],
-                    binary=True,
-                ) if transaction else []  # fmt: skip
+            rows = self._rows.read(
+                "SELECT seq, ts, kind, rest FROM log_records WHERE ws = %s AND session = %s AND retired_by = %s "
+                "ORDER BY seq",
+                self._session_id,
+                trim_seq,
+            )
             lines = filter(None, (RecordRow.read(*row).decode() for row in rows))
             yield TrimmedRecords(trim_seq, [self._record(line, True) for line in lines])
 
@@ -435,17 +428,14 @@ class PostgresLog:
 
     def _row(self, query: LiteralString, *values: object) -> tuple[Any, ...] | None:
         """The first row of a query whose first two values are the workspace and the session."""
-        with self._rows.reading() as transaction:
-            if transaction is None:
-                return None
-            return transaction.row(query, [transaction.workspace, self._session_id, *values], binary=True)
+        return next(iter(self._rows.read(query, self._session_id, *values)), None)
 
     def _values(
-        self, transaction: Transaction, *, last_seq: int | None = None, edition: int = 0, ts: str = ""
+        self, transaction: Transaction | None = None, *, last_seq: int | None = None, edition: int = 0, ts: str = ""
     ) -> dict[str, object]:
         """Values that most statements take."""
         return {
-            "ws": transaction.workspace,
+            "ws": transaction.workspace if transaction else None,
             "session": self._session_id,
             "state": new_state(),
             "last_seq": last_seq,

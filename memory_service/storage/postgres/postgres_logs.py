@@ -9,6 +9,7 @@ import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Final, LiteralString
 
 from indexer.stores import PostgresDatabase
 from memory_service.errors import Conflict, InvalidRequest, NotFound
@@ -23,6 +24,13 @@ from memory_service.storage.postgres.workspace_rows import WorkspaceRows
 
 # So many logs are searched by one statement.
 _LOGS_AT_ONCE = 16
+_LAST_ACTIVE_FIRST: Final[LiteralString] = (
+    "SELECT session FROM sessions WHERE ws = %s ORDER BY active_at DESC, session DESC"
+)
+_CONTAINING: Final[LiteralString] = (
+    "SELECT DISTINCT session FROM log_records WHERE ws = %s AND session = ANY(%s) AND retired_by IS NULL "
+    "AND position(%s::bytea IN rest) > 0"
+)
 
 
 class PostgresLogs:
@@ -46,15 +54,12 @@ class PostgresLogs:
 
     def list(self) -> list[ListedSession]:
         """All sessions, the last active first."""
-        with self._rows.reading() as transaction:
-            rows = [] if transaction is None else transaction.rows(
-                "SELECT s.session, active_at, last_seq, size_bytes, r.seq, r.ts, r.kind, r.rest FROM sessions s "
-                "CROSS JOIN LATERAL (SELECT seq, ts, kind, rest FROM log_records r WHERE r.ws = s.ws "
-                "AND r.session = s.session AND retired_by IS NULL ORDER BY seq LIMIT 1) r "
-                "WHERE s.ws = %s ORDER BY active_at DESC, s.session DESC",
-                [transaction.workspace],
-                binary=True,
-            )  # fmt: skip
+        rows = self._rows.read(
+            "SELECT s.session, active_at, last_seq, size_bytes, r.seq, r.ts, r.kind, r.rest FROM sessions s "
+            "CROSS JOIN LATERAL (SELECT seq, ts, kind, rest FROM log_records r WHERE r.ws = s.ws "
+            "AND r.session = s.session AND retired_by IS NULL ORDER BY seq LIMIT 1) r "
+            "WHERE s.ws = %s ORDER BY active_at DESC, s.session DESC"
+        )
         return [
             ListedSession(
                 session_id=session_id,
@@ -88,24 +93,13 @@ class PostgresLogs:
 
     def containing(self, mark: bytes) -> Iterator[str]:
         """Ids of the sessions one of whose records has some bytes in it, behind its kind, the last active first."""
-        with self._rows.reading() as transaction:
-            rows = [] if transaction is None else transaction.rows(
-                "SELECT session FROM sessions WHERE ws = %s ORDER BY active_at DESC, session DESC",
-                [transaction.workspace],
-            )  # fmt: skip
-        names = [name for (name,) in rows]
+        names = [name for (name,) in self._rows.read(_LAST_ACTIVE_FIRST)]
         # What is looked for was mostly said lately: whoever takes the first has the others not read.
         for at in range(0, len(names), _LOGS_AT_ONCE):
             yield from self._containing(mark, names[at : at + _LOGS_AT_ONCE])
 
     def _containing(self, mark: bytes, names: Sequence[str]) -> Sequence[str]:
-        with self._rows.reading() as transaction:
-            rows = [] if transaction is None else transaction.rows(
-                "SELECT DISTINCT session FROM log_records WHERE ws = %s AND session = ANY(%s) AND retired_by IS NULL "
-                "AND position(%s::bytea IN rest) > 0",
-                [transaction.workspace, names, mark],
-            )  # fmt: skip
-        there = {name for (name,) in rows}
+        there = {name for (name,) in self._rows.read(_CONTAINING, names, mark)}
         return [name for name in names if name in there]
 
     def rewrite(self, session_id: str, change: Rewrite, *, first: Callable[[], None]) -> None:

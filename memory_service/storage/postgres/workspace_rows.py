@@ -7,8 +7,9 @@ restored backup or a standby has forgotten.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any, LiteralString
 
 from indexer import StoreError
 from indexer.stores import PostgresDatabase, Transaction
@@ -46,6 +47,32 @@ class WorkspaceRows:
         """True if the workspace is there."""
         with storage_errors():
             return self._database.number(self._workspace) is not None
+
+    def read(self, query: LiteralString, *values: object, **named_values: object) -> list[tuple[Any, ...]]:
+        """The rows that one statement gives, whose first value, or `ws`, is the workspace; none where there is none.
+
+        Raises:
+            StorageFailed: The database does not answer.
+        """
+        with storage_errors():
+            number = self._database.number(self._workspace)
+            if number is None:
+                return []
+            given = {**named_values, "ws": number} if named_values else [number, *values]
+            return self._database.run(query, given, workspace=number, read_only=True, binary=True).fetchall()
+
+    def write(self, query: LiteralString, values: Mapping[str, object]) -> list[tuple[Any, ...]]:
+        """The rows that one statement changes and returns, one of whose values is the workspace `ws`.
+
+        They are durable, unless the thread is within a transaction.
+
+        Raises:
+            StorageFailed: The database did not take it.
+        """
+        with storage_errors():
+            number = self._database.number(self._workspace, make=True)
+            assert number is not None
+            return self._database.run(query, {**values, "ws": number}, workspace=number).fetchall()
 
     @contextmanager
     def reading(self) -> Iterator[Transaction | None]:
