@@ -44,6 +44,7 @@ from indexer.types import (
     SearchFilter,
     SearchResults,
     SourceKind,
+    Statement,
     SyncReport,
 )
 
@@ -273,6 +274,15 @@ class Index:
             spread=spread,
         )
         return self._search.run(question)
+
+    def changed_facts(self, filter: SearchFilter) -> list[tuple[Statement, ...]]:
+        """The facts whose value was replaced, each with all its values, oldest first; the last changed first.
+
+        Raises:
+            StoreOutdated: Another version made the index.
+            StoreError: The index cannot be read.
+        """
+        return self._search.changed_facts(filter, self._today(), self._zone)
 
     def status(self) -> IndexStatus:
         """How the index stands; waits neither for a sync nor for a reader to be loaded.

@@ -6,6 +6,7 @@ no lock is held while the question is embedded.
 
 from __future__ import annotations
 
+import datetime as dt
 from contextlib import suppress
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from indexer.common import THROTTLE
 from indexer.compatibility import IndexCompatibility
 from indexer.embeddings.reranking import RERANKED_FROM, Reranking
 from indexer.engine.chains import current_first
+from indexer.engine.changed_facts import changed_facts
 from indexer.engine.hits import to_hits, why_unjudged
 from indexer.engine.ranking import RankingSettings
 from indexer.engine.reader import find_named, find_terms, vector_text
@@ -32,7 +34,7 @@ from indexer.engine.search import (
 from indexer.errors import IndexerError, StoreReplaced
 from indexer.language.facts import FACT_RULES, UNREAD_FACTS
 from indexer.stores.base import IndexStore
-from indexer.types import Fingerprint, Mode, SearchResults
+from indexer.types import Fingerprint, Mode, SearchFilter, SearchResults, Statement
 
 _ROUNDS = 20
 
@@ -155,6 +157,20 @@ class IndexSearch:
             unjudged=why_unjudged(hits, unjudged_problem),
             stages_ms=watch.laps_ms,
         )
+
+    def changed_facts(
+        self, filter: SearchFilter, today: dt.date, zone: dt.tzinfo | None
+    ) -> list[tuple[Statement, ...]]:
+        """The facts whose value was replaced, of the passages that a filter lets pass; the last changed first.
+
+        Raises:
+            StoreOutdated: Another version made the index.
+            StoreError: The index cannot be read.
+        """
+        with self._store.reading(), THROTTLE.foreground():
+            with self._readers.loading() as manager:
+                view = manager.reader(None)
+            return changed_facts(self._store, view.facts.on(today, zone), filter)
 
     def _calibrated_as(self, made_with: Fingerprint | None) -> str:
         """Fingerprint of the model whose relevance the vectors have."""

@@ -45,7 +45,13 @@ NOUN_FOLDERS = (
     "memory_service/integrations/",  # after the frameworks
     "memory_service/schemas/",
 )
-DOORS = ("memory_service.api", "memory_service.cli", "memory_service.gateway", "memory_service.mcp")
+DOORS = (
+    "memory_service.api",
+    "memory_service.cli",
+    "memory_service.gateway",
+    "memory_service.mcp",
+    "memory_service.web",
+)
 BEHIND_DOORS = (
     "memory_service.service",
     "memory_service.schemas",
@@ -58,7 +64,7 @@ BEHIND_DOORS = (
     "memory_service.events",  # what the use case `session_events` gives: a stream that waits without a thread
 )
 # Doors of their own that one file puts on the server of another: it knows their routes and starts what they need.
-MOUNTED = {"memory_service/api/app.py": ("memory_service.gateway", "memory_service.mcp")}
+MOUNTED = {"memory_service/api/app.py": ("memory_service.gateway", "memory_service.mcp", "memory_service.web")}
 FOR_TESTS = ("indexer/testing.py", "memory_service/testing/__init__.py")
 HAN = re.compile(r"[\u3400-\u9fff]")
 # A word, and not the end of a range of characters, with a letter that English has not.

@@ -70,7 +70,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("memory_service.conversations.*",),
     ("memory_service.service.*",),
     # Doors that `api` puts on the same server, the agents that call it, and what answers the hooks of agents.
-    ("memory_service.gateway.*", "memory_service.hosts.hooks.*", "memory_service.mcp.*"),
+    ("memory_service.gateway.*", "memory_service.hosts.hooks.*", "memory_service.mcp.*", "memory_service.web.*"),
     ("memory_service.api.*", "memory_service.integrations.*"),
     ("memory_service.cli.*",),
     (
@@ -78,7 +78,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "memory_service.__main__",
     ),
 )
-MOST_ROOMS = 52
+MOST_ROOMS = 53
 # Modules of the longest chain of imports that run when its first module is imported; behind a face, too.
 LONGEST_CHAIN = {"indexer": 12, "memory_service": 18}
 # The same with imports that run in functions.
@@ -96,6 +96,9 @@ TYPED_BACK = {("memory_service.gateway.transit", "memory_service.gateway.exchang
 # Each foreign package is imported in one place, where its errors are translated too.
 VENDORS: dict[str, tuple[str, ...]] = {
     "apsw": ("indexer.stores.sqlite_database",),
+    "jinja2": ("memory_service.web.render",),
+    "markdown_it": ("memory_service.web.markdown",),
+    "markupsafe": ("memory_service.web.*",),
     "psycopg": ("indexer.stores.postgres.postgres_database", "memory_service.storage.postgres.*"),
     "psycopg_pool": ("indexer.stores.postgres.postgres_database",),
     "sqlite_vec": ("indexer.stores.sqlite_database",),
@@ -131,7 +134,12 @@ VENDORS: dict[str, tuple[str, ...]] = {
     ),
     "anyio": ("memory_service.api.*", "memory_service.gateway.*", "memory_service.mcp.*"),
     "fastapi": ("memory_service.api.*", "memory_service.gateway.*"),
-    "starlette": ("memory_service.api.*", "memory_service.gateway.*", "memory_service.mcp.endpoint"),
+    "starlette": (
+        "memory_service.api.*",
+        "memory_service.gateway.*",
+        "memory_service.mcp.endpoint",
+        "memory_service.web.*",
+    ),
     "mcp": ("memory_service.mcp.protocol", "memory_service.mcp.endpoint"),
     "mcp_types": ("memory_service.mcp.protocol",),
     "h11": ("memory_service.api.server",),

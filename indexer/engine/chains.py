@@ -426,7 +426,7 @@ class FactResolver:
         return self._chains.chain(thing_number(statement.claim.thing), limit)
 
     def _mark(self, hit: Hit, chains: Sequence[tuple[FactStatement, Chain]]) -> Hit:
-        by = next((new for statement, chain in chains if (new := self._replacer(chain, statement))), None)
+        by = next((new for statement, chain in chains if (new := self.replacer(chain, statement))), None)
         replaces = {
             (old.path, old.start_line): old
             for each_statement, chain in chains
@@ -437,7 +437,8 @@ class FactResolver:
         shown_statement = by.to_statement() if by else None
         return replace(hit, replaced_by=shown_statement, replaces=tuple(replaces.values())[:_MOST_REPLACED])
 
-    def _replacer(self, chain: Chain, old: FactStatement) -> FactStatement | None:
+    def replacer(self, chain: Chain, old: FactStatement) -> FactStatement | None:
+        """The statement that took the place of an earlier one."""
         by = chain.replacer(old, parted=self.is_distinct)
         if by is None or not (by.claim.is_borrowed and old.claim.is_borrowed):
             return by
@@ -468,7 +469,7 @@ class FactResolver:
     def _allowed_replacer(self, chain: Chain, old: FactStatement) -> FactStatement | None:
         """The statement that stands before an earlier one, of those that the filter lets pass."""
         chain = self._passing(chain)
-        return self._replacer(chain, old) or chain.restatement(old) or self._above(chain, old)
+        return self.replacer(chain, old) or chain.restatement(old) or self._above(chain, old)
 
     def _above(self, chain: Chain, other_statement: FactStatement) -> FactStatement | None:
         """The statement of higher authority that stands before one, or the present one before a plan."""
@@ -482,7 +483,7 @@ class FactResolver:
         if current is not None and current.stored.key != new.stored.key:
             return
         for old in chain.in_order()[::-1]:
-            by = self._replacer(chain, old)
+            by = self.replacer(chain, old)
             if by is not None and by.stored.key == new.stored.key:
                 yield old.to_statement()
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         full_day,
     )
     from indexer.language.fact_words import is_tool
-    from indexer.language.facts import facts_of
+    from indexer.language.facts import facts_of, not_same_line
     from indexer.language.identifiers import IdentifierKind, SpanOfKind, identifier_spans
     from indexer.language.inserted import (
         FOUND_HERE,
@@ -141,6 +141,7 @@ __all__ = [
     "names_outcome",
     "names_relative_day",
     "next_subjects",
+    "not_same_line",
     "ordinal_days",
     "ornament",
     "query_terms",
@@ -188,6 +189,7 @@ _MODULES = {
     "ends_in_error": "outcomes",
     "exit_code_of": "outcomes",
     "facts_of": "facts",
+    "not_same_line": "facts",
     "failure_lines": "outcomes",
     "fold": "terms",
     "folder_told": "inserted",

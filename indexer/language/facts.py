@@ -92,6 +92,7 @@ _BETWEEN = lazy_regex(
     r"|[\w/.-]+#L)|(?<=[\"”」』])\s*[,/&]?\s*"
     r"(?=[\"“「『])"
 )
+_PARTING = lazy_regex('[\n"“”「」『』]+')
 _CITED = lazy_regex(r"^(?P<path>[\w@][^\s#]*)#L?(?P<line>\d{1,18})(?!\d)")
 _QUOTED = "\"'“”‘’「」『』《》` .。"
 
@@ -189,6 +190,17 @@ def _pairs(text: str) -> tuple[NotSame, ...]:
     parts = [part.strip(_QUOTED) for part in _BETWEEN.split(text)]
     parts = [part for part in parts if part]
     return tuple(NotSame(parts[i], parts[j]) for i in range(len(parts[:8])) for j in range(i + 1, len(parts[:8])))
+
+
+def not_same_line(first: str, second: str) -> str:
+    """The line by which a person says that two statements are not about the same thing; `facts_of` reads it."""
+    return f'Not the same: "{_longest_part(first)}" and "{_longest_part(second)}"'
+
+
+def _longest_part(text: str) -> str:
+    """The longest words of a statement between what would part the line."""
+    parts = [part.strip(_QUOTED) for part in _PARTING.split(_BETWEEN.sub("\n", _without_marks(text)))]
+    return max(parts, key=len)
 
 
 def is_named(reference: str, path: str, first: int, last: int, text: str) -> bool:

@@ -29,9 +29,7 @@ from memory_service._version import __version__
 from memory_service.api import errors
 from memory_service.api.admission import RefuseEarly
 from memory_service.api.auth import (
-    EVERY_WORKSPACE,
     JsonOnly,
-    Keys,
     LocalOnly,
     OneInstance,
     RequireKey,
@@ -50,12 +48,13 @@ from memory_service.api.pages import PAGES, with_requests
 from memory_service.api.pools import Pools
 from memory_service.api.requests import AppState
 from memory_service.api.routes.compactions import compactions_router, flushes_router
+from memory_service.api.routes.facts import facts_router
 from memory_service.api.routes.hosts import hosts_router
+from memory_service.api.routes.keys import keys_router
 from memory_service.api.routes.mcp import McpRoute
 from memory_service.api.routes.memories import context_router, memories_router, search_router
 from memory_service.api.routes.sessions import messages_router, pins_router, prompts_router, sessions_router
 from memory_service.api.routes.workspace import events_router, health_router, operations_router, status_router
-from memory_service.config import Settings
 from memory_service.errors import MemoryServiceError, retry_headers
 from memory_service.gateway.exchange import GatewayRuntime
 from memory_service.gateway.passing import PassedRoute, dialect_of, provider_path
@@ -66,6 +65,8 @@ from memory_service.gateway.upstreams import Upstreams
 from memory_service.home import SearchedPlace
 from memory_service.mcp.endpoint import McpEndpoint
 from memory_service.service import reader_failures
+from memory_service.web.host import Host, PageWork, Runner
+from memory_service.web.mount import PageRoute, is_page
 
 if TYPE_CHECKING:
     from memory_service.service import MemoryService
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
 ROUTERS = (
     memories_router,
     search_router,
+    facts_router,
     context_router,
     sessions_router,
     messages_router,
@@ -84,6 +86,7 @@ ROUTERS = (
     events_router,
     hosts_router,
     operations_router,
+    keys_router,
     status_router,
     health_router,
 )
@@ -171,6 +174,7 @@ _TAGS = [
     {"name": "gateway", "description": "Providers' own protocols, with sessions and memories behind them."},
     {"name": "hooks", "description": "What coding agents call by themselves: at a start, a prompt, an end of a turn."},
     {"name": "operations", "description": "Reindexing in the background."},
+    {"name": "keys", "description": "Who may do what: keys with a role, for some workspaces or all."},
     {"name": "status", "description": "Which workspaces there are, and how each stands."},
     {"name": "server", "description": "Health, version and numbers of the server itself."},
 ]
@@ -199,7 +203,6 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         instance: Name of this run of the server, if commands find it by its home.
     """
     app_state = _app_state(service, watch=watch)
-    keys = Keys(service.settings.api_keys) if service.settings.api_keys else None
     app = _App(
         title="memory-service",
         version=__version__,
@@ -212,13 +215,12 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         lifespan=_lifespan,
     )
     app.state.shared = app_state
-    app.state.keys = keys
 
     def place_of(request: Request) -> SearchedPlace:
         workspace = str(request.path_params.get("workspace", ""))
-        return SearchedPlace(home=service.settings.home, workspace=workspace, shows_home=shows_home(request, keys))
+        return SearchedPlace(home=service.settings.home, workspace=workspace, shows_home=shows_home(request))
 
-    gateway = _gateway(service, app_state, keys, place_of)
+    gateway = _gateway(service, app_state, place_of)
     app.state.relay = gateway.relay
     gateway_routes = gateway_router(
         gateway,
@@ -229,13 +231,14 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
     app.state.in_provider_shape = partial(_in_provider_shape, own)
 
     def elsewhere(scope: Scope) -> bool:
-        return bool(provider_path(scope, own))
+        return is_page(scope) or bool(provider_path(scope, own))
 
-    app.user_middleware = _layers(service.settings, keys, app_state, instance, app.router.routes, elsewhere)
+    app.user_middleware = _layers(service, app_state, instance, app.router.routes, elsewhere)
     # `include_router` would build each route anew for every app, a quarter of a second of its first request.
     app.router.routes.extend(route for router in (*ROUTERS, gateway_routes) for route in router.routes)
     app.state.mcp = McpEndpoint(service, app_state.pools.queues.run_as, max_body_bytes=service.settings.max_body_bytes)
-    app.router.routes.append(Route("/mcp", McpRoute(app.state.mcp, keys), methods=["POST"], include_in_schema=False))
+    app.router.routes.append(Route("/mcp", McpRoute(app.state.mcp), methods=["POST"], include_in_schema=False))
+    app.router.routes.append(PageRoute(Host(service=service, run=_queue_runner(app_state.pools))))
     app.router.routes.extend(PAGES)
     if gateway.relay.upstreams.by_name:
         app.router.routes.append(PassedRoute(gateway, own))
@@ -267,15 +270,22 @@ def _in_provider_shape(own: frozenset[str], scope: Scope, error: MemoryServiceEr
     return json_answer(told_object, error.status, retry_headers(error)) if told_object is not None else None
 
 
-def _gateway(
-    service: MemoryService, shared: AppState, keys: Keys | None, place_of: Callable[[Request], SearchedPlace]
-) -> GatewayRuntime:
+def _queue_runner(pools: Pools) -> Runner:
+    """Runs calls of the page in the queues of the routes that do the same work."""
+
+    async def run(kind: PageWork, act: Callable[[], Any]) -> Any:
+        return await pools.queues.of(kind).run(act)
+
+    return run
+
+
+def _gateway(service: MemoryService, shared: AppState, place_of: Callable[[Request], SearchedPlace]) -> GatewayRuntime:
     """Parts that the routes in providers' shapes work with."""
     pools = shared.pools
 
     def workspace_told(request: Request, folder: Callable[[], str]) -> str:
         workspace = workspace_of(request.headers, request.state.grant)
-        if request.state.grant != EVERY_WORKSPACE or request.headers.get("x-memory-workspace") or not folder():
+        if not request.state.grant.is_for_all or request.headers.get("x-memory-workspace") or not folder():
             return workspace
         is_local = file_access(request, request.state.grant) in ("all", "hosts")
         return service.workspace_of_folder(folder(), is_local=is_local) or workspace
@@ -296,20 +306,20 @@ def _gateway(
 
 
 def _layers(
-    settings: Settings,
-    keys: Keys | None,
+    service: MemoryService,
     shared: AppState,
     instance: str,
     routes: Sequence[BaseRoute],
     elsewhere: Callable[[Scope], bool],
 ) -> list[Middleware]:
     """The middleware, outermost first."""
-    local = [Middleware(LocalOnly)] if keys is None and is_loopback(settings.host) else []
+    settings, access = service.settings, service.access
+    local = [Middleware(LocalOnly, access=access)] if is_loopback(settings.host) else []
     return [
         Middleware(ObservationMiddleware, metrics=shared.metrics),
         *local,
         Middleware(OneInstance, instance=instance),
-        Middleware(RequireKey, keys=keys),
+        Middleware(RequireKey, access=access, is_page=is_page),
         Middleware(RefuseEarly, queues=shared.pools.queues, routes=routes),
         Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),
         Middleware(JsonOnly, elsewhere=elsewhere),

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable
 from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
 
+import anyio.to_thread
 from fastapi import Depends, Path, Request, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 from starlette.datastructures import Headers
@@ -24,15 +26,18 @@ from memory_service.api.errors import error_answer
 from memory_service.errors import Forbidden, PreconditionFailed, Unauthorized, UnsupportedMedia
 from memory_service.home import INSTANCE_HEADER, check_workspace, shown_name
 from memory_service.hosts.places import FileAccess
+from memory_service.schemas.keys import KeyRole
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
+from memory_service.service import ALL_RIGHTS, AccessControl, Grant
 
-EVERY_WORKSPACE = "*"
 # Headers by which proxies tell whom they ask for; their own address is what the server sees.
 _OF_PROXIES = frozenset({
     "forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip", "cf-connecting-ip",
 })  # fmt: skip
 RAPIDOC_PATH = "/docs/rapidoc.js"
 _OPEN_PATHS = frozenset({"/", "/health/live", "/health/ready", "/version", "/docs", RAPIDOC_PATH, "/openapi.json"})
+# Of a workspace: what is posted only because its question is long.
+_READING_POSTS = re.compile(r"/v1/workspaces/[^/]+/(?:search|context)")
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _bearer = HTTPBearer(auto_error=False, description="A key of the setting api_keys.")
 _key_header = APIKeyHeader(name="X-API-Key", auto_error=False, description="The same key, in a header of its own.")
@@ -48,54 +53,70 @@ WorkspaceName = Annotated[
 ]
 
 
-class Keys:
-    """The configured keys.
-
-    Args:
-        keys: Workspace by key; "*" is all of them.
-    """
-
-    def __init__(self, keys: Mapping[str, str]) -> None:
-        self.replace(keys)
-
-    def replace(self, keys: Mapping[str, str]) -> None:
-        """Take these keys from the next request on."""
-        self._workspaces = [(key.encode(), workspace) for key, workspace in keys.items()]
-
-    def grant(self, given: str) -> str | None:
-        """Workspace of a key; None for an unknown key."""
-        text = None
-        # No early end: how long this takes must not tell how much of a key was right.
-        for key, workspace in self._workspaces:
-            if hmac.compare_digest(key, given.encode("utf-8", "replace")):
-                text = workspace
-        return text
-
-
 class RequireKey:
-    """Middleware that lets requests with a known key through, and notes its workspace.
+    """Middleware that lets requests through whose key may do what they ask for, and notes what else it may do.
 
     Args:
         app: What is behind it.
-        keys: The keys; None where a request needs none.
+        access: The keys.
+        is_page: Tells of a request whether it is for the page, where people sign in.
     """
 
-    def __init__(self, app: ASGIApp, keys: Keys | None) -> None:
+    def __init__(self, app: ASGIApp, access: AccessControl, is_page: Callable[[Scope], bool]) -> None:
         self._app = app
-        self._keys = keys
+        self._access = access
+        self._is_page = is_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
-        if scope["type"] != "http" or scope["path"] in _OPEN_PATHS:
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        grant = EVERY_WORKSPACE if self._keys is None else self._keys.grant(_given_key(Headers(scope=scope)))
-        if grant is None:
+        grant: Grant | None = ALL_RIGHTS
+        is_required = await _is_required(self._access)
+        if is_required:
+            grant = await _grant(self._access, _given_key(Headers(scope=scope)))
+        state = scope.setdefault("state", {})
+        state["is_keyed"] = is_required
+        if grant is None and self._is_page(scope):
+            # Who has not signed in is asked to there.
+            await self._app(scope, receive, send)
+            return
+        if grant is None and scope["path"] not in _OPEN_PATHS:
             message = "The request has no known key. Send one as `Authorization: Bearer KEY` or `X-API-Key: KEY`."
             await error_answer(Unauthorized(message), scope=scope)(scope, receive, send)
             return
-        scope.setdefault("state", {})["grant"] = grant
+        if grant is not None:
+            state["grant"] = grant
+            role = _needed_role(scope["method"], scope["path"])
+            if role is not None and not grant.may(role):
+                message = f"The key has the role {grant.role}, and this needs {role}. Use a key that has it."
+                await error_answer(Forbidden(message), scope=scope)(scope, receive, send)
+                return
         await self._app(scope, receive, send)
+
+
+async def _is_required(access: AccessControl) -> bool:
+    return access.is_required() if access.knows() else await anyio.to_thread.run_sync(access.is_required)
+
+
+async def _grant(access: AccessControl, key: str) -> Grant | None:
+    return access.grant(key) if access.knows(key) else await anyio.to_thread.run_sync(access.grant, key)
+
+
+def _needed_role(method: str, path: str) -> KeyRole | None:
+    """The role that a request needs; None where its handler decides, or everybody may."""
+    if path in _OPEN_PATHS or path.startswith(("/w/", "/static/", "/mcp")):
+        # Each tool, and each form of the page, says whether it changes anything.
+        return None
+    if path.startswith("/v1/keys"):
+        return "admin"
+    if path.startswith("/v1/workspaces"):
+        reads = method in ("GET", "HEAD") or (method == "POST" and _READING_POSTS.fullmatch(path))
+        return "read" if reads else "write"
+    if path.startswith(("/v1/hooks", "/v1/compact")):
+        return "write"
+    return "read" if path == "/metrics" else "gateway"
 
 
 class OneInstance:
@@ -123,14 +144,22 @@ class OneInstance:
 
 
 class LocalOnly:
-    """Middleware that refuses requests of a browser for another site, by the Host and Origin headers."""
+    """Middleware that refuses requests of a browser for another site, by the Host and Origin headers.
 
-    def __init__(self, app: ASGIApp) -> None:
+    Args:
+        app: What is behind it.
+        access: The keys: with them, a site would need one.
+    """
+
+    def __init__(self, app: ASGIApp, access: AccessControl) -> None:
         self._app = app
+        self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
-        fault = _foreign(Headers(scope=scope), scope["scheme"]) if scope["type"] == "http" else ""
+        fault = ""
+        if scope["type"] == "http" and not await _is_required(self._access):
+            fault = _foreign(Headers(scope=scope), scope["scheme"])
         if fault:
             await error_answer(Forbidden(fault), scope=scope)(scope, receive, send)
         else:
@@ -194,51 +223,53 @@ async def grant_of(
     request: Request,
     _bearer: Annotated[object, Security(_bearer)],
     _key: Annotated[object, Security(_key_header)],
-) -> str:
-    """Workspace of the request's key, or "*"."""
-    grant: str = request.state.grant
+) -> Grant:
+    """The grant of the request's key."""
+    grant: Grant = request.state.grant
     return grant
 
 
-async def in_workspace(workspace: WorkspaceName, grant: Annotated[str, Depends(grant_of)]) -> None:
+async def in_workspace(workspace: WorkspaceName, grant: Annotated[Grant, Depends(grant_of)]) -> None:
     """Refuse a key that is for another workspace."""
-    if grant not in (EVERY_WORKSPACE, workspace):
+    if not grant.allows(workspace):
         raise Forbidden("The key is not for this workspace. Use a key of it, or one for '*'.")
 
 
-async def in_every_workspace(grant: Annotated[str, Depends(grant_of)]) -> None:
-    """Refuse a key that is for one workspace only."""
-    if grant != EVERY_WORKSPACE:
+async def in_every_workspace(grant: Annotated[Grant, Depends(grant_of)]) -> None:
+    """Refuse a key that is for some workspaces only."""
+    if not grant.is_for_all:
         raise Forbidden("The key is for one workspace only. Use one for '*'.")
 
 
-def workspace_of(headers: Headers, grant: str) -> str:
+def workspace_of(headers: Headers, grant: Grant) -> str:
     """The workspace of a request whose path names none: the one of its header, else of its key, else `default`.
 
     Raises:
         InvalidName: The name is none of a workspace.
         Forbidden: The key is for another one.
     """
-    own = DEFAULT_WORKSPACE if grant == EVERY_WORKSPACE else grant
+    own = DEFAULT_WORKSPACE if grant.allows(DEFAULT_WORKSPACE) else grant.workspaces[0]
     header = headers.get("x-memory-workspace") or own
-    if grant not in (EVERY_WORKSPACE, header):
+    if not grant.allows(header):
         raise Forbidden("The key is not for the workspace of X-Memory-Workspace. Use a key of it, or one for '*'.")
     check_workspace(header)
     return header
 
 
-def shows_home(request: Request, keys: Keys | None) -> bool:
+def shows_home(request: Request) -> bool:
     """True if who asks may know where the home lies: with a key for all workspaces, or on this machine without keys."""
-    grant = getattr(request.state, "grant", "")
-    return grant == EVERY_WORKSPACE and (keys is not None or file_access(request, grant) in ("all", "hosts"))
+    grant: Grant | None = getattr(request.state, "grant", None)
+    if grant is None or not grant.is_for_all:
+        return False
+    return bool(request.state.is_keyed) or file_access(request, grant) in ("all", "hosts")
 
 
-def file_access(request: Request, grant: str) -> FileAccess:
+def file_access(request: Request, grant: Grant) -> FileAccess:
     """Whose files a request may name: all for the owner's own commands, those of hosts for others on this machine.
 
-    Whoever has a key of one workspace may read that, and no file.
+    Whoever has a key of some workspaces may read those, and no file.
     """
-    if grant != EVERY_WORKSPACE:
+    if not grant.is_for_all or not grant.may("write"):
         return "none"
     if any(name in _OF_PROXIES or name.startswith("x-forwarded") for name in request.headers):
         return "proxied"

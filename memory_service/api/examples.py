@@ -95,9 +95,49 @@ RECEIPT = schemas.Receipt(
     omitted_count=0,
     reason="",
 )
+RECEIPTS = schemas.ReceiptList(receipts=[RECEIPT])
+CHANGED_FACTS = schemas.ChangedFacts(
+    facts=[
+        schemas.ChangedFact(
+            about="location (ana)",
+            values=[
+                schemas.Statement(
+                    path="memory/2026-03-01.md",
+                    start_line=7,
+                    end_line=7,
+                    citation="memory/2026-03-01.md#L7",
+                    date=dt.date(2026, 3, 1),
+                    about="location (ana)",
+                    text="Ana lives in Lisbon.",
+                    current=False,
+                ),
+                schemas.Statement(
+                    path="memory/2026-09-01.md",
+                    start_line=3,
+                    end_line=3,
+                    citation="memory/2026-09-01.md#L3",
+                    date=dt.date(2026, 9, 1),
+                    about="location (ana)",
+                    text="Ana moved to Porto.",
+                    current=True,
+                ),
+            ],
+        )
+    ]
+)
 CONTEXT = schemas.Context(
     system_prompt=f"You are a helpful assistant.\n\n{_BLOCK}", block=_BLOCK, tokens=48, receipt=RECEIPT
 )
+KEY = schemas.AccessKey(
+    key_id="0123456789ab",
+    name="the agent of the help desk",
+    role="write",
+    workspaces=["support"],
+    created_at=_WHEN,
+    expires_at=None,
+)
+KEYS = schemas.AccessKeys(keys=[KEY])
+MADE_KEY = schemas.MadeKey(**dict(KEY), key="ms_0123456789ab_…")
 OPERATION_REF = schemas.OperationRef(operation_id="op-0123456789abcdef")
 OPERATION = schemas.Operation(
     operation_id="op-0123456789abcdef", state="running", done=120, total=400, rate=850.5, eta_seconds=3.1
@@ -301,12 +341,14 @@ _CHAT: dict[str, Any] = {"model": "gpt-4o", "messages": [MESSAGE]}
 _CLAUDE: dict[str, Any] = {"model": "claude-sonnet-4-5", "messages": [MESSAGE]}
 # The body of each route that takes one.
 REQUESTS: dict[str, Any] = {
+    "POST /v1/keys": {"name": "the agent of the help desk", "role": "write", "workspaces": ["support"]},
     f"POST {_W}/memories": {"text": _TEXT, "tags": ["ops"]},
     f"PUT {_W}/memories/{{path}}": {"text": f"# Deploys\n\n- {_TEXT}\n"},
     f"PATCH {_W}/entries/{{memory_id}}": {"text": "Deploys go out on Wednesdays after the 10:00 stand-up."},
     f"POST {_W}/forget": {"memory": f"{_PATH}#L5", "dry_run": True},
     f"POST {_W}/search": _QUESTION | {"limit": 6},
     f"POST {_W}/context": _QUESTION | {"system_prompt": "You are a helpful assistant.", "budget_tokens": 2_000},
+    f"POST {_W}/facts/distinctions": {"first": "Ana lives in Lisbon", "second": "Ana moved to Porto"},
     f"POST {_W}/reindex": {"full": False},
     f"POST {_W}/sessions": {"session_id": _ID, "model": "gpt-4o"},
     f"PATCH {_S}": {"context_window": 32_000},

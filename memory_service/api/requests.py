@@ -191,7 +191,7 @@ class RequestRunner:
         else:
             path_params, path = self._request.path_params, self._request.url.path
             # The path names the workspace, which the key of the request may use; without one, the key's own counts.
-            own = "" if "workspace" in path_params else self._request.state.grant
+            own = "" if "workspace" in path_params else ",".join(self._request.state.grant.workspaces)
             request = KeyedRequest(
                 workspace=path_params.get("workspace", ""),
                 place=f"{self._request.method} {own}{path}",

@@ -33,13 +33,13 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from memory_service.api.app import create_app
-from memory_service.api.auth import Keys, is_loopback
+from memory_service.api.auth import is_loopback
 from memory_service.api.errors import error_answer
 from memory_service.api.requests import AppState
 from memory_service.config import Settings, load_settings
 from memory_service.errors import ConnectionFailed, InvalidRequest, MemoryServiceError, TooManyRequests, retry_headers
 from memory_service.home import announce_server, new_instance
-from memory_service.service import MemoryService
+from memory_service.service import AccessControl, MemoryService
 
 _log = logging.getLogger("memory_service.api")
 
@@ -243,7 +243,7 @@ def serve(settings: Settings, *, watch: bool = True) -> None:
             # it comes here instead, and the process ends with 0.
             signal.signal(signal.SIGTERM, signal.default_int_handler)
             if hasattr(signal, "SIGHUP"):
-                signal.signal(signal.SIGHUP, _on_hangup(settings, app.state.keys))
+                signal.signal(signal.SIGHUP, _on_hangup(settings, service.access))
         sys.stderr.write(
             f"memory-service listens on http://{_in_url(host)}:{port} "
             f"(home {settings.home.absolute()}, model {service.embedding_model}, docs at /docs)\n"
@@ -254,7 +254,7 @@ def serve(settings: Settings, *, watch: bool = True) -> None:
                 server.run(sockets=[listener])
 
 
-def _on_hangup(settings: Settings, keys: Keys | None) -> Callable[[int, FrameType | None], None]:
+def _on_hangup(settings: Settings, access: AccessControl) -> Callable[[int, FrameType | None], None]:
     """The handler of SIGHUP: it reads the keys anew, or ends the server with the terminal it was started in."""
     has_terminal = _has_terminal()
 
@@ -263,7 +263,7 @@ def _on_hangup(settings: Settings, keys: Keys | None) -> Callable[[int, FrameTyp
             signal.raise_signal(signal.SIGTERM)
         else:
             # A log line may not be written in the middle of another one.
-            threading.Thread(target=_read_keys_anew, args=(settings, keys), daemon=True).start()
+            threading.Thread(target=_read_keys_anew, args=(settings, access), daemon=True).start()
 
     return on_hangup
 
@@ -276,17 +276,16 @@ def _has_terminal() -> bool:
     return True
 
 
-def _read_keys_anew(settings: Settings, keys: Keys | None) -> None:
+def _read_keys_anew(settings: Settings, access: AccessControl) -> None:
     """Take the keys as the settings have them now; if they cannot be read, those of before stay."""
     try:
         api_keys = load_settings(home=settings.home, host=settings.host, port=settings.port).api_keys
-        if (keys is None) != (not api_keys):
+        if bool(settings.api_keys) != bool(api_keys):
             raise InvalidRequest("A server with keys has to keep one, and one without has none. Restart it instead.")
     except MemoryServiceError as error:
         _log.error("The keys were not read anew, and those of before are in use: %s", error)
         return
-    if keys is not None:
-        keys.replace(api_keys)
+    access.configure(api_keys)
     _log.warning("The keys were read anew: %d.", len(api_keys))
 
 

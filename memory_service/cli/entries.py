@@ -27,6 +27,7 @@ _SHOWN_CELLS = 200
 @click.option("--session", "session_id", help="Only what was taken from this session.")
 @day_option("--since", "Only entries of this day or later.")
 @day_option("--until", "Only entries of this day or earlier.")
+@click.option("--path", help="Only entries of this file.")
 @click.option("--limit", "-n", type=click.IntRange(1, 500), default=50, show_default=True, help="Most entries.")
 @click.option("--cursor", help="Go on where the list before this one ended.")
 @with_place

@@ -34,6 +34,7 @@ _COMMANDS = {
     "join": "homes",
     "sync": "sync",
     "migrate": "migrate",
+    "keys": "keys",
     "status": "index",
     "doctor": "index",
 }

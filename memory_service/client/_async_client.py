@@ -118,6 +118,7 @@ class AsyncMemoryClient:
         session_id: str | None = None,
         since: Day | None = None,
         until: Day | None = None,
+        path: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> schemas.MemoryEntries:
@@ -129,6 +130,7 @@ class AsyncMemoryClient:
             session_id: Only those that were taken from a session.
             since: Only those of that day or later.
             until: Only those of that day or earlier.
+            path: Only those of one file.
             limit: The most of them.
             cursor: `next_cursor` of the list before this one.
         """
@@ -139,6 +141,7 @@ class AsyncMemoryClient:
                 session_id=session_id,
                 since=since,
                 until=until,
+                path=path,
                 limit=limit,
                 cursor=cursor,
             )
@@ -290,6 +293,18 @@ class AsyncMemoryClient:
     async def receipt(self, receipt_id: str) -> schemas.Receipt:
         """The record of a context that was made before."""
         return await self._connection.send(self._calls.receipt(receipt_id))
+
+    async def receipts(self, *, session_id: str | None = None, limit: int = 50) -> schemas.ReceiptList:
+        """The receipts of the last prompts, those of a session or of all; the newest first."""
+        return await self._connection.send(self._calls.receipts(session_id, limit))
+
+    async def changed_facts(self, *, limit: int = 50) -> schemas.ChangedFacts:
+        """The facts of the memory files that had several values, each with all of them, oldest first."""
+        return await self._connection.send(self._calls.changed_facts(limit))
+
+    async def distinguish(self, first: str, second: str) -> schemas.StoredMemory:
+        """Note that two statements are not about the same thing, so that none replaces the other."""
+        return await self._connection.send(self._calls.distinguish(first, second))
 
     async def reindex(
         self,

@@ -119,6 +119,7 @@ class MemoryClient:
         session_id: str | None = None,
         since: Day | None = None,
         until: Day | None = None,
+        path: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> schemas.MemoryEntries:
@@ -130,6 +131,7 @@ class MemoryClient:
             session_id: Only those that were taken from a session.
             since: Only those of that day or later.
             until: Only those of that day or earlier.
+            path: Only those of one file.
             limit: The most of them.
             cursor: `next_cursor` of the list before this one.
         """
@@ -140,6 +142,7 @@ class MemoryClient:
                 session_id=session_id,
                 since=since,
                 until=until,
+                path=path,
                 limit=limit,
                 cursor=cursor,
             )
@@ -291,6 +294,18 @@ class MemoryClient:
     def receipt(self, receipt_id: str) -> schemas.Receipt:
         """The record of a context that was made before."""
         return self._connection.send(self._calls.receipt(receipt_id))
+
+    def receipts(self, *, session_id: str | None = None, limit: int = 50) -> schemas.ReceiptList:
+        """The receipts of the last prompts, those of a session or of all; the newest first."""
+        return self._connection.send(self._calls.receipts(session_id, limit))
+
+    def changed_facts(self, *, limit: int = 50) -> schemas.ChangedFacts:
+        """The facts of the memory files that had several values, each with all of them, oldest first."""
+        return self._connection.send(self._calls.changed_facts(limit))
+
+    def distinguish(self, first: str, second: str) -> schemas.StoredMemory:
+        """Note that two statements are not about the same thing, so that none replaces the other."""
+        return self._connection.send(self._calls.distinguish(first, second))
 
     def reindex(
         self,

@@ -379,6 +379,20 @@ class Calls(Routes):
             "/context", schemas.Context, schemas.make_request(schemas.ContextRequest, query=query, **options)
         )
 
+    def receipts(self, session_id: str | None, limit: int) -> Call[schemas.ReceiptList]:
+        """The call for the newest receipts."""
+        session = {"session_id": session_id} if session_id is not None else {}
+        return self._get("/receipts", schemas.ReceiptList, {**session, "limit": str(limit)})
+
+    def changed_facts(self, limit: int) -> Call[schemas.ChangedFacts]:
+        """The call for the facts that changed."""
+        return self._get("/facts", schemas.ChangedFacts, {"limit": str(limit)})
+
+    def distinguish(self, first: str, second: str) -> Call[schemas.StoredMemory]:
+        """The call that says that two statements are not the same."""
+        body = schemas.make_request(schemas.Distinction, first=first, second=second)
+        return self._post("/facts/distinctions", schemas.StoredMemory, body, new_key())
+
     def receipt(self, receipt_id: str) -> Call[schemas.Receipt]:
         """The call for a receipt."""
         return self._get(f"/receipts/{segment(receipt_id)}", schemas.Receipt)

@@ -38,7 +38,6 @@ _STATELESS = (
     "audio/", "completions", "embeddings", "images/", "messages/count_tokens", "models", "moderations", "rerank",
     "responses/input_tokens",
 )  # fmt: skip
-_EVERY_WORKSPACE = "*"
 
 
 class PassedRoute(Route):
@@ -88,7 +87,7 @@ def _endpoint(runtime: GatewayRuntime) -> Callable[[Request], Awaitable[Response
 
 
 async def _pass_on(runtime: GatewayRuntime, dialect: Dialect, path: str, request: Request) -> Response:
-    if request.state.grant != _EVERY_WORKSPACE and not path.startswith(_STATELESS):
+    if not request.state.grant.is_for_all and not path.startswith(_STATELESS):
         raise Forbidden(
             "The key is for one workspace, and this path holds what everybody has stored with the provider's key of "
             "this server. Use a key for '*'."

@@ -149,7 +149,12 @@ def http_manager(service: MemoryService, run: tools.RunTool, *, max_body_bytes: 
         assert context.request is not None
         state = context.request.state
         return tools.CallPlace(
-            service=service, workspace=state.workspace, session_id=state.session_id, shows_home=state.shows_home
+            service=service,
+            workspace=state.workspace,
+            session_id=state.session_id,
+            shows_home=state.shows_home,
+            may_read=state.may_read,
+            may_write=state.may_write,
         )
 
     return StreamableHTTPSessionManager(

@@ -103,6 +103,7 @@ class EntryFilter:
         session_id: The session that it was taken from.
         since: First day; entries of undated files are left out.
         until: Last day; likewise.
+        path: Its file; empty for all.
     """
 
     tags: tuple[str, ...] = ()
@@ -110,9 +111,12 @@ class EntryFilter:
     session_id: str | None = None
     since: dt.date | None = None
     until: dt.date | None = None
+    path: str = ""
 
     def reads(self, path: str) -> bool:
         """True if a file may have such entries."""
+        if self.path and path != self.path:
+            return False
         day = day_of(path)
         if day is None:
             return not (self.since or self.until)

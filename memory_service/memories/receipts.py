@@ -9,6 +9,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import secrets
+from contextlib import suppress
+from itertools import groupby
 
 from memory_service.errors import NotFound
 from memory_service.schemas.memories import Receipt
@@ -42,7 +44,7 @@ class Receipts:
         Raises:
             StorageFailed: It cannot be written, or old receipts cannot be deleted.
         """
-        record = receipt.model_dump()
+        record = receipt.model_dump(exclude={"session_id"})
         # What is stored has a reason for every item.
         record["included"] = [{**item, "reason": ""} for item in record["included"]]
         raw = json.dumps(record, ensure_ascii=False, default=_iso).encode("utf-8", "replace")
@@ -58,10 +60,32 @@ class Receipts:
         record = self._records.get(RecordKind.RECEIPT, receipt_id)
         try:
             if record is not None:
-                return Receipt.model_validate_json(record.raw)
+                receipt = Receipt.model_validate_json(record.raw)
+                return receipt.model_copy(update={"session_id": record.session or None})
         except ValueError:
             pass
         raise NotFound(f"There is no receipt {receipt_id!r}. Receipts are kept for {self._keep_days} days.") from None
+
+    def newest(self, limit: int, session_id: str = "") -> list[Receipt]:
+        """The newest receipts, of a session or of all; the newest first.
+
+        Raises:
+            StorageFailed: They cannot be read.
+        """
+        receipts = list[Receipt]()
+        # The key begins with the day; those of one day are in the order in which they were stored.
+        days = groupby(sorted(self._records.keys(RecordKind.RECEIPT), key=_day_of, reverse=True), key=_day_of)
+        for _, keys in days:
+            of_day = list[Receipt]()
+            for key in keys:
+                # What is erased or damaged meanwhile is left out.
+                with suppress(NotFound):
+                    of_day.append(self.get(key))
+            of_day.sort(key=lambda receipt: receipt.created_at, reverse=True)
+            receipts += [receipt for receipt in of_day if not session_id or receipt.session_id == session_id]
+            if len(receipts) >= limit:
+                break
+        return receipts[:limit]
 
     def erase(self, session_id: str) -> None:
         """Erase every receipt of a session.
@@ -70,6 +94,10 @@ class Receipts:
             StorageFailed: They cannot be erased.
         """
         self._records.erase(RecordKind.RECEIPT, session=session_id)
+
+
+def _day_of(receipt_id: str) -> str:
+    return receipt_id.partition("-")[0]
 
 
 def _iso(value: object) -> str:

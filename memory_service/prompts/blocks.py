@@ -131,9 +131,8 @@ class SessionBlocks:
         if room.fitting_blocks(earlier, own) != earlier:
             earlier = ()
             context, own = fitting_block(beside=earlier)
-        return PromptMemory(
-            blocks=(*earlier, own), turn=own, receipt=context.receipt, is_new=True, degraded=passages.degraded
-        )
+        receipt = context.receipt.model_copy(update={"session_id": snapshot.session_id})
+        return PromptMemory(blocks=(*earlier, own), turn=own, receipt=receipt, is_new=True, degraded=passages.degraded)
 
     def _fitting_block(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from indexer import (
@@ -81,6 +81,16 @@ def _result(hit: Hit, score: float, explain: bool) -> schemas.SearchResult:
         replaced_by=_statement(hit.replaced_by) if hit.replaced_by else None,
         replaces=[_statement(statement) for statement in hit.replaces],
         history=[_statement(statement) for statement in hit.history],
+    )
+
+
+def changed_facts(facts: Iterable[Sequence[Stated]]) -> schemas.ChangedFacts:
+    """Facts with all their values."""
+    return schemas.ChangedFacts(
+        facts=[
+            schemas.ChangedFact(about=values[-1].about, values=[_statement(value) for value in values])
+            for values in facts
+        ]
     )
 
 

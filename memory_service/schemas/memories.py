@@ -314,7 +314,40 @@ class Receipt(Answer):
     cached_prefix_tokens: int | None = Field(
         default=None, description="Of a session's prompt: see there. Null where the block is of no session."
     )
+    session_id: str | None = Field(
+        default=None, description="The session whose prompt it is of, as it was stored; null for none."
+    )
     degraded: Degraded = Field(default=[])
+
+
+class ReceiptList(Answer):
+    """Receipts, the newest first."""
+
+    receipts: list[Receipt] = Field(description="At most `limit` receipts; an empty list where there are none.")
+
+
+class ChangedFact(Answer):
+    """A fact that had several values."""
+
+    about: str = Field(description="The fact whose values they are.", examples=["location (ana)"])
+    values: list[Statement] = Field(description="Its values, oldest first; `current` is true of what holds now.")
+
+
+class ChangedFacts(Answer):
+    """The facts of the memory files that had several values."""
+
+    facts: list[ChangedFact] = Field(description="At most `limit` facts, the last changed first.")
+
+
+class Distinction(Request):
+    """Two statements that are taken for values of one fact, and are not."""
+
+    first: str = Field(
+        min_length=1, max_length=1_000, description="Words of the one.", examples=["Ana lives in Lisbon"]
+    )
+    second: str = Field(
+        min_length=1, max_length=1_000, description="Words of the other.", examples=["Ana moved to Porto"]
+    )
 
 
 class Context(Answer):

@@ -27,6 +27,7 @@ from memory_service.memories.drafts import checked_tags
 from memory_service.memories.receipts import new_receipt_id
 from memory_service.memories.workspace_summaries import workspace_summaries
 from memory_service.runtime import search_answers
+from memory_service.runtime.access import AccessControl
 from memory_service.runtime.background import Operations
 from memory_service.runtime.events import EventHub
 from memory_service.runtime.index_answers import translate_errors
@@ -46,7 +47,14 @@ from memory_service.schemas.compaction import (
     ConversationRequest,
     StatelessRequest,
 )
-from memory_service.schemas.memories import Context, Order, Receipt, SearchMode, SearchResults, Source
+from memory_service.schemas.memories import (
+    Context,
+    Order,
+    Receipt,
+    SearchMode,
+    SearchResults,
+    Source,
+)
 from memory_service.schemas.messages import AppendedMessages, UsageReport
 from memory_service.schemas.status import Check, WorkspaceSummary
 from memory_service.service.index_use_cases import IndexUseCases
@@ -67,6 +75,7 @@ if TYPE_CHECKING:
 
 # Parts for providers' clients, checks and measurements are imported where they are used: a search has no need of them.
 _MOST_CONVERSATIONS = 256
+_SIGNING_KEY = "signing.key"
 
 
 class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
@@ -105,6 +114,9 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         self._presence = Presence(storage.coordination)
         self._operations = Operations(self._records, self._presence)
         self.keyed_answers = KeyedAnswers(self._records, self._presence)
+        self.access = AccessControl(
+            storage.records, settings.api_keys, secret=lambda: storage.secret(_SIGNING_KEY, 32), now=settings.now
+        )
         self.events = EventHub(storage.coordination, self._presence, now=settings.now)
         self._seals = Seals(storage)
         self._shared: tuple[ServiceParts, Compactor] | None = None

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from indexer import EVERGREEN, EXTRA_MARK, SearchFilter, session_path
 from indexer.common import THROTTLE
+from indexer.language import not_same_line
 from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.home import citation
 from memory_service.memories.daily_notes import NotePlan
@@ -24,6 +25,7 @@ from memory_service.memories.drafts import checked_change, checked_origin, check
 from memory_service.memories.entries import EntryFilter
 from memory_service.memories.file_text import check_range, read_range
 from memory_service.memories.workspaces import memory_path, stored_path
+from memory_service.runtime import search_answers
 from memory_service.runtime.index_answers import translate_errors
 from memory_service.schemas.base import make_request
 from memory_service.schemas.entries import (
@@ -36,10 +38,20 @@ from memory_service.schemas.entries import (
     Removal,
     StoredMemory,
 )
-from memory_service.schemas.memories import ErasedFile, FileText, MemoryFile, Origin, WrittenFile
+from memory_service.schemas.memories import (
+    ChangedFacts,
+    Distinction,
+    ErasedFile,
+    FileText,
+    MemoryFile,
+    Origin,
+    ReceiptList,
+    WrittenFile,
+)
 from memory_service.schemas.roles import NotedOrigin, WhoseWord
 
 if TYPE_CHECKING:
+    from memory_service.config import Settings
     from memory_service.runtime.handles import Handle, Original
     from memory_service.runtime.keyed_answers import Attempt, KeyedAnswers
     from memory_service.service.short_term import WorkspaceSessions
@@ -56,6 +68,7 @@ class MemoryUseCases(ABC):
     """The use cases of entries and files."""
 
     keyed_answers: KeyedAnswers
+    settings: Settings
     _workspaces: OpenWorkspaces
 
     @abstractmethod
@@ -171,6 +184,7 @@ class MemoryUseCases(ABC):
         session_id: str | None = None,
         since: dt.date | None = None,
         until: dt.date | None = None,
+        path: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> MemoryEntries:
@@ -183,21 +197,22 @@ class MemoryUseCases(ABC):
             session_id: Only those that were taken from a session.
             since: Only those of that day or later.
             until: Only those of that day or earlier.
+            path: Only those of one file.
             limit: The most of them.
             cursor: `next_cursor` of the list before this one.
         """
         if not 1 <= limit <= MAX_LISTED:
             raise InvalidRequest(f"A list has 1 to {MAX_LISTED} entries, not {limit}. Ask for more with its cursor.")
+        files = self._workspaces.readable(workspace).files
         wanted_filter = EntryFilter(
             tags=checked_tags(tags),
             role=checked_origin(origin) if origin is not None else None,
             session_id=session_id,
             since=since,
             until=until,
+            path=stored_path(files.documents, memory_path(path)) if path else "",
         )
-        entries, following = self._workspaces.readable(workspace).files.entries.list_entries(
-            wanted_filter, limit=limit, after=cursor or ""
-        )
+        entries, following = files.entries.list_entries(wanted_filter, limit=limit, after=cursor or "")
         return MemoryEntries(entries=[entry.to_memory_entry() for entry in entries], next_cursor=following or None)
 
     def entry(self, workspace: str, memory: str) -> MemoryEntry:
@@ -281,6 +296,28 @@ class MemoryUseCases(ABC):
             return self._forget_messages(workspace, place, dry_run=dry_run)
         documents = self._workspaces.readable(workspace).files.documents
         return self._forget_place(workspace, stored_path(documents, place.path), place, dry_run=dry_run)
+
+    def receipts(self, workspace: str, *, session_id: str | None = None, limit: int = 50) -> ReceiptList:
+        """The newest receipts, those of a session or of all; the newest first."""
+        if not 1 <= limit <= MAX_LISTED:
+            raise InvalidRequest(f"A list has 1 to {MAX_LISTED} receipts, not {limit}. Ask for fewer.")
+        records = self._workspaces.receipts(workspace).newest(limit, session_id or "")
+        fusion = self.settings.ranking.fusion
+        return ReceiptList(receipts=[search_answers.receipt(record, fusion=fusion) for record in records])
+
+    def changed_facts(self, workspace: str, *, limit: int = 50) -> ChangedFacts:
+        """The facts of the memory files that had several values, the last changed first."""
+        with translate_errors():
+            facts = self._workspaces.readable(workspace).index.changed_facts(SearchFilter(sources=("memory",)))
+        return search_answers.changed_facts(facts[:limit])
+
+    def distinguish(
+        self, workspace: str, first: str, second: str, *, idempotency_key: str | None = None
+    ) -> StoredMemory:
+        """Note that two statements are not about the same thing, so that none replaces the other."""
+        request = make_request(Distinction, first=first, second=second)
+        text = not_same_line(request.first, request.second)
+        return self.remember(workspace, text, origin="user", idempotency_key=idempotency_key)
 
     def _forget_place(self, workspace: str, path: str, place: Handle, *, dry_run: bool) -> ForgottenMemory:
         first, last = (place.first, place.last) if place.first else (1, _ALL)

@@ -36,6 +36,9 @@ class RecordKind(StrEnum):
     SESSION_REPLY = "session reply"
     # One, of a home: where it was moved from.
     MOVE = "move"
+    # A key without its secret, and the time at which it was used last; of the home.
+    KEY = "key"
+    KEY_USE = "key use"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,13 @@ from fastapi import APIRouter, Depends, Path, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.background import BackgroundTask
 
-from memory_service.api.auth import EVERY_WORKSPACE, file_access, grant_of, workspace_of
+from memory_service.api.auth import file_access, grant_of, workspace_of
 from memory_service.api.errors import error_responses
 from memory_service.api.pools import Pools
 from memory_service.api.requests import Shared
 from memory_service.errors import CallCancelled, InvalidRequest, NotFound, TooManyRequests
 from memory_service.hosts import HOSTS
+from memory_service.service import Grant
 
 hosts_router = APIRouter(
     prefix="/v1/hooks", tags=["hooks"], responses=error_responses(400, 401, 403, 404, 413, 422, 503)
@@ -41,7 +42,9 @@ HostPath = Annotated[
 
 
 @hosts_router.post("/{host}", summary="Answer a hook of a coding agent", response_class=Response, openapi_extra=_BODY)
-async def hook(host: HostPath, request: Request, shared: Shared, grant: Annotated[str, Depends(grant_of)]) -> Response:
+async def hook(
+    host: HostPath, request: Request, shared: Shared, grant: Annotated[Grant, Depends(grant_of)]
+) -> Response:
     """Memories for the agent, in the shape that its host reads; an empty object where there is nothing to say.
 
     The body is the host's own JSON. The memory is that of the project which the agent works in, unless
@@ -54,7 +57,7 @@ async def hook(host: HostPath, request: Request, shared: Shared, grant: Annotate
     from memory_service.hosts.hooks.hook_calls import handle_hook
 
     call = _call_of(await request.body())
-    is_named = grant != EVERY_WORKSPACE or "x-memory-workspace" in request.headers
+    is_named = not grant.is_for_all or "x-memory-workspace" in request.headers
     access = file_access(request, grant)
     answer = await shared.pools.queues.of("hook").run(
         lambda: handle_hook(

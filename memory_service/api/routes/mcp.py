@@ -8,7 +8,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from memory_service.api.auth import Keys, shows_home, workspace_of
+from memory_service.api.auth import shows_home, workspace_of
 from memory_service.errors import Forbidden
 
 
@@ -16,13 +16,12 @@ class McpRoute:
     """Checks the origin, the workspace and the session of a request, and hands it on.
 
     Args:
-        endpoint: Speaks the protocol; it finds `workspace`, `session_id` and `shows_home` in the state of the request.
-        keys: The keys; None where a request needs none.
+        endpoint: Speaks the protocol; it finds `workspace`, `session_id`, `shows_home`, `may_read` and `may_write`
+            in the state of the request.
     """
 
-    def __init__(self, endpoint: ASGIApp, keys: Keys | None) -> None:
+    def __init__(self, endpoint: ASGIApp) -> None:
         self._endpoint = endpoint
-        self._keys = keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI.
@@ -34,8 +33,9 @@ class McpRoute:
         _check_origin(headers)
         state = scope["state"]
         state["workspace"] = workspace_of(headers, state["grant"])
+        state["may_read"], state["may_write"] = state["grant"].may("read"), state["grant"].may("write")
         state["session_id"] = headers.get("x-memory-session")
-        state["shows_home"] = shows_home(Request(scope), self._keys)
+        state["shows_home"] = shows_home(Request(scope))
         await self._endpoint(scope, receive, send)
 
 

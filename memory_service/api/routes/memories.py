@@ -178,6 +178,7 @@ EntryRole = Annotated[
     Query(description="Only entries that are somebody's word; what was written by hand is the user's."),
 ]
 EntrySession = Annotated[str | None, Query(description="Only entries that were taken from a session.")]
+EntryPath = Annotated[str | None, Query(max_length=512, description="Only entries of this file.")]
 EntryLimit = Annotated[int, Query(ge=1, le=schemas.MAX_LISTED, description="The most entries of an answer.")]
 EntryCursor = Annotated[str | None, Query(description="`next_cursor` of the list before this one.")]
 DryRun = Annotated[bool, Query(description="Erase nothing, show what would go.")]
@@ -197,6 +198,7 @@ def list_entries(
     session_id: EntrySession = None,
     since: schemas.Since = None,
     until: schemas.Until = None,
+    path: EntryPath = None,
     limit: EntryLimit = 50,
     cursor: EntryCursor = None,
 ) -> schemas.MemoryEntries:
@@ -211,6 +213,7 @@ def list_entries(
         session_id=session_id,
         since=since,
         until=until,
+        path=path,
         limit=limit,
         cursor=cursor,
     )
@@ -355,3 +358,22 @@ def receipt(
 ) -> Response:
     """The receipt of a prompt: what was put into it and what was left out, with the reasons."""
     return json_response(shared.service.receipt(workspace, receipt_id))
+
+
+ListLimit = Annotated[int, Query(ge=1, le=schemas.MAX_LISTED, description="The most of an answer.")]
+
+
+@context_router.get(
+    "/receipts",
+    summary="List the newest receipts",
+    responses=success_response(200, examples.RECEIPTS),
+)
+@in_queue("read")
+def receipts(
+    workspace: WorkspaceName,
+    shared: Shared,
+    session_id: Annotated[str | None, Query(description="Only those of prompts of this session.")] = None,
+    limit: ListLimit = 50,
+) -> schemas.ReceiptList:
+    """The receipts of the last prompts, the newest first."""
+    return shared.service.receipts(workspace, session_id=session_id, limit=limit)

@@ -13,12 +13,13 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from memory_service import schemas
 from memory_service._version import __version__
 from memory_service.api import examples
-from memory_service.api.auth import EVERY_WORKSPACE, WorkspaceName, grant_of, in_every_workspace, in_workspace
+from memory_service.api.auth import WorkspaceName, grant_of, in_every_workspace, in_workspace
 from memory_service.api.errors import error_responses
 from memory_service.api.examples import success_response
 from memory_service.api.metrics import CONTENT_TYPE
 from memory_service.api.requests import Once, SessionId, Shared, in_queue
 from memory_service.api.streams import EVENT_SCHEMA, comes_true, event_stream, last_event_id
+from memory_service.service import Grant
 
 status_router = APIRouter(prefix="/v1/workspaces", tags=["status"])
 
@@ -29,9 +30,9 @@ status_router = APIRouter(prefix="/v1/workspaces", tags=["status"])
     responses=success_response(200, examples.WORKSPACES) | error_responses(401, 403, 503),
 )
 @in_queue("read")
-def workspaces(shared: Shared, grant: Annotated[str, Depends(grant_of)]) -> schemas.Workspaces:
+def workspaces(shared: Shared, grant: Annotated[Grant, Depends(grant_of)]) -> schemas.Workspaces:
     """All workspaces that the key is for: files, sessions, last change, project."""
-    names = [name for name in shared.service.workspaces() if grant in (EVERY_WORKSPACE, name)]
+    names = [name for name in shared.service.workspaces() if grant.allows(name)]
     return schemas.Workspaces(workspaces=names, details=shared.service.workspace_summaries(names))
 
 

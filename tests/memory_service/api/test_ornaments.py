@@ -152,6 +152,7 @@ OF_LEDGERS = ("memory_service.text.statements.ask_of", "memory_service.text.stat
 # Functions that catch what the readers within them raise; those are in the table.
 CAREFUL = {
     "memory_service.text.judged_kinds.judge_kinds",
+    "indexer.language.facts.not_same_line",
     "indexer.language.ornaments.ornament",
     "indexer.language.sentences.parts_of",
     "indexer.language.search_terms.asked_names",

@@ -1,0 +1,40 @@
+"""Why this prompt: what went into each prompt, from which lines, what stayed out, and the budget over time."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.responses import Response
+
+from memory_service.errors import MemoryServiceError
+from memory_service.schemas.memories import ReceiptItem
+from memory_service.web.visit import Visit
+
+_MOST_RECEIPTS: Final = 60
+# Of what stayed out, so many are items with their lines.
+_WITH_TEXT: Final = 20
+_SHOWN_CHARS: Final = 600
+
+
+def receipt_list(visit: Visit) -> Response:
+    """The newest receipts, of a session or of all."""
+    session_id = visit.query.get("session", "")[:200]
+    answer = visit.service.receipts(visit.workspace, session_id=session_id or None, limit=_MOST_RECEIPTS)
+    return visit.page("receipts", receipts=answer.receipts, session_id=session_id)
+
+
+def receipt_page(visit: Visit) -> Response:
+    """One receipt: what is in, and what is left out, with the reasons."""
+    receipt = visit.service.receipt(visit.workspace, str(visit.request.path_params["receipt_id"]))
+    items = [*receipt.included, *receipt.omitted[:_WITH_TEXT]]
+    return visit.page("receipt", receipt=receipt, texts={id(item): _text_of(visit, item) for item in items})
+
+
+def _text_of(visit: Visit, item: ReceiptItem) -> str:
+    """The lines as they are now, which a receipt does not hold; empty where they are gone."""
+    try:
+        lines = visit.service.original(visit.workspace, f"{item.path}#L{item.start_line}-L{item.end_line}")
+    except MemoryServiceError:
+        return ""
+    text = lines.text or ""
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"

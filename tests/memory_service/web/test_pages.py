@@ -1,0 +1,299 @@
+"""Every view of the page over real HTTP: what it shows, what its forms do, and whom it refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from indexer.testing import HashEmbedder
+from memory_service.schemas import NewKey
+from memory_service.service import MemoryService
+from memory_service.web.render import words
+from tests.memory_service.web.hostile import texts
+from tests.memory_service.web.visits import Person, area_of, field_of, read
+from tests.serving import RunningServer, W, serving, settings
+
+VIEWS = (
+    "",
+    "/search",
+    "/search?q=deploy",
+    "/files",
+    "/files/MEMORY.md",
+    "/files/MEMORY.md?as=source",
+    "/edit/MEMORY.md",
+    "/sessions",
+    "/sessions/s1",
+    "/prompts",
+    "/facts",
+    "/facts?q=live",
+    "/review",
+    "/review?since=2026-01-01",
+    "/health",
+)
+RUNNING = ("style", "iframe", "object", "embed", "base", "img", "video", "audio", "template", "marquee")
+TEMPLATES = Path(__file__).parents[3] / "memory_service" / "web" / "templates"
+
+
+@pytest.fixture
+def server(running_server: RunningServer) -> RunningServer:
+    """A server whose workspace has something of each kind."""
+    http = running_server.http
+    for body in (
+        {"text": "Ana lives in Lisbon.", "date": "2026-03-01", "origin": "user"},
+        {"text": "Ana lives in Porto now.", "date": "2026-09-01", "origin": "user"},
+        {"text": "Deploys go out on Tuesdays.", "origin": "agent", "session_id": "s1"},
+    ):
+        assert http.post(f"{W}/memories", json=body).status_code == 201
+    file = {"text": "# What always holds\n\n## Rules\n\n- Never deploy on Fridays.\n"}
+    assert http.put(f"{W}/memories/MEMORY.md", json=file, headers={"If-None-Match": "*"}).status_code == 200
+    said = [{"role": "user", "content": "When do we deploy?"}, {"role": "assistant", "content": "On Tuesdays."}]
+    assert http.post(f"{W}/sessions/s1/messages", json={"messages": said}).status_code == 200
+    assert http.post(f"{W}/sessions/s1/context", json={"recall": "always"}).status_code == 200
+    return running_server
+
+
+@pytest.fixture
+def person(server: RunningServer) -> Iterator[Person]:
+    with closing(Person(server=server)) as somebody:
+        yield somebody
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_is_whole_in_both_languages_and_asks_nobody_else(person: Person, view: str) -> None:
+    for language in ("en", "zh-CN"):
+        answer = person.http.get(f"/w/default{view}", headers={"Accept-Language": language})
+        assert answer.status_code == 200
+        policy = answer.headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'") and "unsafe" not in policy
+        page = read(answer.text)
+        for tag, attributes in page.elements:
+            # No script and no style in the page itself, nothing from elsewhere, no handler.
+            assert tag != "style" and "style" not in attributes
+            assert tag != "script" or attributes["src"].startswith("/static/")
+            assert not any(name.startswith("on") for name in attributes)
+            for name in ("src", "href", "action", "hx-get", "hx-post"):
+                assert re.match(r"(?:/(?!/)|#|\?|data:,|$)", attributes.get(name, "")), (tag, attributes)
+        labels = [attributes for tag, attributes in page.elements if tag == "html"]
+        assert labels[0]["lang"] == ("zh-Hans" if language == "zh-CN" else "en")
+
+
+def test_the_words_of_the_templates_are_there_in_chinese() -> None:
+    literals = set[str]()
+    for file in TEMPLATES.glob("*.html"):
+        literals |= {a or b for a, b in re.findall(r"""\bt\((?:'([^']*)'|"([^"]*)")""", file.read_text("utf-8"))}
+    missing = {word for word in literals if word not in words("zh") and word != "/"}
+    assert not missing
+    for word in words("zh"):
+        assert set(re.findall(r"{\w+}", word)) == set(re.findall(r"{\w+}", words("zh")[word]))
+
+
+def test_a_hit_leads_to_its_line_and_says_what_replaced_it(person: Person) -> None:
+    page = person.opens("/w/default/search?q=where does Ana live")
+    links = [attributes["href"] for tag, attributes in read(page).elements if tag == "a" and "#L" in attributes["href"]]
+    assert links
+    path, _, line = links[0].partition("#")
+    assert f'id="{line}"' in person.opens(path)
+    assert "Since replaced by" in page
+
+
+def test_an_edit_is_saved_and_a_conflict_shows_both(person: Person, server: RunningServer) -> None:
+    page = person.opens("/w/default/edit/MEMORY.md")
+    etag, text = field_of(page, "etag"), area_of(page, "text")
+    assert "Never deploy on Fridays." in text
+    server.home.joinpath("default/MEMORY.md").write_text("- Somebody with an editor was faster.\n", "utf-8")
+    conflict = person.sends("/w/default/files/MEMORY.md", 409, etag=etag, text="- Mine.\r\n")
+    assert area_of(conflict, "text") == "- Mine.\n"
+    assert "Somebody with an editor was faster." in conflict
+    person.sends("/w/default/files/MEMORY.md", etag=field_of(conflict, "etag"), text="- Both.\r\n")
+    assert server.home.joinpath("default/MEMORY.md").read_text("utf-8") == "- Both.\n"
+    # A form that is sent twice is a conflict, too, and nothing is lost.
+    person.sends("/w/default/files/MEMORY.md", 409, etag=field_of(conflict, "etag"), text="- Both.\r\n")
+
+
+def test_a_new_file_is_made_once(person: Person, server: RunningServer) -> None:
+    person.opens("/w/default/edit/memory/plans.md")
+    person.sends("/w/default/files/memory/plans.md", etag="", text="# Plans\n")
+    assert server.home.joinpath("default/memory/plans.md").read_text("utf-8") == "# Plans\n"
+    person.sends("/w/default/files/memory/plans.md", 409, etag="", text="# Others\n")
+    person.sends("/w/default/files/notes.txt", 400, etag="", text="x")
+
+
+def test_what_is_forgotten_is_shown_first_and_then_looked_for(person: Person) -> None:
+    page = person.opens("/w/default/files/memory/2026-03-01.md")
+    link = next(
+        attributes["href"]
+        for tag, attributes in read(page).elements
+        if tag == "a" and "/forget?memory=m" in attributes["href"]
+    )
+    asked = person.opens(link)
+    assert "Ana lives in Lisbon." in asked
+    assert "Ana lives in Lisbon." in person.opens("/w/default/search?q=Lisbon"), "nothing is erased by looking"
+    done = person.sends("/w/default/forget", memory=field_of(asked, "memory"))
+    assert "Looked for, and not found" in done
+    assert "Ana lives in Lisbon." not in person.opens("/w/default/search?q=Lisbon")
+    person.sends("/w/default/forget", 404, memory=field_of(asked, "memory"))
+
+
+def test_log_and_view_stand_side_by_side_and_a_compaction_is_undone(person: Person, server: RunningServer) -> None:
+    talk = [
+        {"role": role, "content": f"{role} says number {number}. " + "More of it. " * 60}
+        for number in range(30)
+        for role in ("user", "assistant")
+    ]
+    assert server.http.post(f"{W}/sessions/long/messages", json={"messages": talk}).status_code == 200
+    made = server.http.post(f"{W}/sessions/long/compact", json={"force": True, "target_tokens": 2_000}).json()
+    assert made["applied"]
+    page = person.opens("/w/default/sessions/long")
+    assert page.count('class="pair gone"') > 10 and "says number 29" in page
+    assert f"{made['tokens_before']} → {made['tokens_after']}" in page
+    person.sends("/w/default/sessions/long/undo", compaction=made["compaction_id"])
+    assert 'class="pair gone"' not in person.opens("/w/default/sessions/long")
+    person.sends("/w/default/sessions/long/undo", 409, compaction=made["compaction_id"])
+    person.sends("/w/default/sessions/long/pins", text="Never deploy on Fridays.")
+    pinned = person.opens("/w/default/sessions/long")
+    assert "Never deploy on Fridays." in pinned
+    person.sends("/w/default/sessions/long/unpin", pin=field_of(pinned, "pin"))
+    assert "Never deploy on Fridays." not in person.opens("/w/default/sessions/long")
+
+
+def test_a_prompt_tells_what_went_in_and_what_stayed_out(person: Person) -> None:
+    listed = person.opens("/w/default/prompts?session=s1")
+    link = re.search(r'href="(/w/default/prompts/r[^"]+)"', listed)
+    assert link
+    page = person.opens(link[1])
+    assert "When do we deploy?" in page and "memory/" in page and "Left out" in page
+    assert "Nothing yet." in person.opens("/w/default/prompts?session=other")
+
+
+def test_two_facts_are_told_apart_by_a_line_that_people_can_read(person: Person, server: RunningServer) -> None:
+    page = person.opens("/w/default/facts")
+    assert page.index("Ana lives in Lisbon.") < page.index("Ana lives in Porto now.")
+    person.sends("/w/default/facts", one=field_of(page, "one"), other=field_of(page, "other"))
+    notes = "".join(file.read_text("utf-8") for file in server.home.glob("default/memory/*.md"))
+    assert 'Not the same: "Ana lives in Lisbon" and "Ana lives in Porto now"' in notes
+    assert "No fact has changed." in person.opens("/w/default/facts")
+
+
+def test_a_review_changes_nothing_before_a_person_says_so(person: Person, server: RunningServer) -> None:
+    before = {file: file.read_bytes() for file in server.home.glob("default/memory/*.md")}
+    page = person.opens("/w/default/review?since=2026-01-01")
+    assert "Deploys go out on Tuesdays." in page and "Ana lives" not in page, "what a person noted needs no review"
+    assert {file: file.read_bytes() for file in server.home.glob("default/memory/*.md")} == before
+    memory, etag = field_of(page, "memory"), field_of(page, "etag")
+    for status in (200, 409):
+        text = "Deploys go out on Mondays."
+        shown = person.sends("/w/default/review", status, do="correct", memory=memory, etag=etag, text=text)
+        assert text in shown
+    page = person.opens("/w/default/review?since=2026-01-01")
+    person.sends("/w/default/review", do="forget", memory=field_of(page, "memory"))
+    assert "Mondays." not in person.opens("/w/default/search?q=Deploys go out on Mondays")
+    person.sends("/w/default/review", 409, do="forget", memory=memory)
+
+
+def test_a_reindex_shows_how_far_it_is(person: Person) -> None:
+    person.opens("/w/default/health")
+    page = person.sends("/w/default/health", full="yes")
+    assert 'id="operation"' in page
+
+
+def test_a_form_of_another_site_or_another_time_does_nothing(person: Person, server: RunningServer) -> None:
+    person.opens("/w/default/files")
+    person.sends("/w/default/files", 403, token="wrong", text="x")
+    foreign = person.http.post("/w/default/files", data={"text": "x"}, headers={"Origin": "http://evil.example"})
+    assert foreign.status_code == 403
+    json = person.http.post("/w/default/files", json={"text": "x"})
+    assert json.status_code == 422
+    assert person.http.get("/w/default/files").text.count("data-item") == 4
+    assert (
+        person.http.get("/static/language?to=zh&back=//evil.example", follow_redirects=False).headers["location"] == "/"
+    )
+    assert server.http.post("/w/default/files", data={"text": "x"}).status_code == 403
+
+
+def test_what_is_not_there_is_told_on_a_page(person: Person) -> None:
+    assert "There is no workspace" in person.opens("/w/nowhere", 404)
+    person.opens("/w/default/files/memory/none.md", 404)
+    person.opens("/w/default/sessions/none", 404)
+    person.opens("/w/default/prompts/r20260101-0000000000000000", 404)
+    person.opens("/w/default/nowhere", 404)
+    person.opens("/w/Default", 400)
+    person.opens("/static/../site.py", 404)
+
+
+def test_a_read_only_key_sees_and_cannot_change(tmp_path: Path) -> None:
+    service = MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder())
+    service.remember("default", "Deploys go out on Tuesdays.")
+    service.remember("other", "Nobody but its own sees this.")
+    admin = service.access.make(NewKey(name="me", role="admin"))
+    reader = service.access.make(NewKey(name="reader", role="read", workspaces=["default"]))
+    with serving(service) as server, closing(Person(server=server)) as person:
+        assert "Sign in" in person.opens("/w/default")
+        person.sends("/sign-in", 401, key="ms_000000000000_wrong")
+        person.sends("/sign-in", 403, key=reader.key, token="wrong")
+        page = person.sends("/sign-in", key=reader.key, next="/w/default")
+        assert "Deploys go out on Tuesdays." in page
+        for view in VIEWS[:5]:
+            shown = person.http.get(f"/w/default{view}").text
+            forms = [attributes for tag, attributes in read(shown).elements if tag == "form"]
+            assert all(form.get("method") != "post" or form["action"] == "/sign-out" for form in forms)
+        person.sends("/w/default/files", 403, text="x")
+        person.opens("/w/other", 403)
+        person.opens("/keys", 403)
+        cookie = next(each for each in person.http.cookies.jar if each.name == "page_sign_in")
+        assert cookie.has_nonstandard_attr("HttpOnly") and cookie.get_nonstandard_attr("SameSite") == "strict"
+        assert reader.key not in str(cookie.value)
+        service.access.withdraw(reader.key_id)
+        assert "Sign in" in person.opens("/w/default"), "a key that is withdrawn is none any more"
+        person.sends("/sign-in", key=admin.key)
+        made = person.sends("/keys", name="third", role="write", workspaces="default")
+        key = re.search(r"<pre>(ms_\w+_[\w-]+)</pre>", made)
+        assert key and "<pre>" not in person.opens("/keys"), "a key is shown once"
+        assert server.http.get(f"{W}/status", headers={"X-API-Key": key[1]}).status_code == 200
+        person.sends("/sign-out")
+        assert "Sign in" in person.opens("/w/default")
+
+
+def test_hostile_texts_are_text_in_every_place(server: RunningServer, person: Person) -> None:
+    hostile = list(texts())
+    assert len(hostile) >= 300
+    folder = server.home / "default" / "memory"
+    notes = "\n\n".join(f"- {text}" for text in hostile)
+    (folder / "2026-10-01.md").write_text(notes, "utf-8")
+    (folder / "<img src=x onerror=window.__ran=1>.md").write_text("# x\n", "utf-8")
+    server.http.post(f"{W}/reindex", json={})
+    said = [{"role": "user", "content": text} for text in hostile]
+    assert server.http.post(f"{W}/sessions/bad/messages", json={"messages": said}).status_code == 200
+    for text in hostile[:40]:
+        server.http.post(f"{W}/context", json={"query": text[:1_000]})
+    views = [*VIEWS, "/files/memory/2026-10-01.md", "/files/memory/2026-10-01.md?as=source", "/sessions/bad",
+             "/edit/memory/2026-10-01.md", "/search?q=script", "/review?since=2026-01-01"]  # fmt: skip
+    views += [f"/sessions/bad?until={number}" for number in range(100, len(hostile), 100)]
+    pages = [person.opens(f"/w/default{view}") for view in views]
+    pages += [person.http.get("/w/default/search", params={"q": text[:2_000]}).text for text in hostile[::7]]
+    pages += [person.http.get(f"/w/default/{quote(text[:60])}").text for text in hostile[::11]]
+    for page in pages:
+        for tag, attributes in read(page).elements:
+            assert tag not in (
+                "style",
+                "iframe",
+                "object",
+                "embed",
+                "base",
+                "img",
+                "video",
+                "audio",
+                "template",
+                "marquee",
+            )
+            assert tag != "script" or attributes["src"].startswith("/static/")
+            assert not any(name.startswith(("on", "hx-on", "data-hx")) or name == "style" for name in attributes)
+            for name, value in attributes.items():
+                if name in ("src", "href", "action", "formaction", "hx-get", "xlink:href", "srcset"):
+                    assert not re.match(r"\s*(?:javascript|vbscript|data:(?!,)|//)", value, re.IGNORECASE), (tag, value)
+                    # A link of a note may lead away, when a person follows it.
+                    assert not value.startswith("http") or (tag == "a" and name == "href" and "rel" in attributes)

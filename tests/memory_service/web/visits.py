@@ -1,0 +1,85 @@
+"""A person's visit of the page in tests: one browser without a screen, which keeps cookies and sends forms."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from html import unescape
+from html.parser import HTMLParser
+
+import httpx
+
+from tests.serving import NO_TLS, RunningServer
+
+HTML = {"Accept": "text/html", "Accept-Language": "en"}
+# Elements without an end.
+_VOID = frozenset("area base br col embed hr img input link meta source track wbr rect".split())
+
+
+class Reader(HTMLParser):
+    """Reads a page, and notes its elements, its attributes, and its text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements = list[tuple[str, dict[str, str]]]()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def read(page: str) -> Reader:
+    """A page, read."""
+    reader = Reader()
+    reader.feed(page)
+    reader.close()
+    return reader
+
+
+@dataclass(kw_only=True)
+class Person:
+    """Somebody with a browser."""
+
+    server: RunningServer
+    http: httpx.Client = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.http = httpx.Client(
+            base_url=self.server.url, headers=HTML, timeout=60, trust_env=False, verify=NO_TLS, follow_redirects=True
+        )
+
+    def close(self) -> None:
+        """Close the browser."""
+        self.http.close()
+
+    def opens(self, path: str, status: int = 200) -> str:
+        """The page at a path."""
+        answer = self.http.get(path)
+        assert answer.status_code == status, answer.text
+        return answer.text
+
+    def sends(self, path: str, status: int = 200, **fields: str) -> str:
+        """What a form of the last page answers."""
+        token = fields.pop("token", self.http.cookies.get("page_form", ""))
+        origin = {"Origin": self.server.url}
+        answer = self.http.post(path, data={"token": token, **fields}, headers=origin)
+        assert answer.status_code == status, answer.text
+        return answer.text
+
+
+def field_of(page: str, name: str) -> str:
+    """The value of a field of a form."""
+    for tag, attributes in read(page).elements:
+        if tag == "input" and attributes.get("name") == name:
+            return attributes["value"]
+    raise AssertionError(f"no field {name}")
+
+
+def area_of(page: str, name: str) -> str:
+    """The text of a text area."""
+    found = re.search(rf'<textarea name="{name}"[^>]*>\n?(.*?)</textarea>', page, re.DOTALL)
+    assert found
+    return unescape(found[1])
