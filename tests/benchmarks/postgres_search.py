@@ -32,7 +32,7 @@ import psycopg
 from indexer import Hit, Index, Mode, SearchFilter
 from indexer.stores.base import IndexStore
 from indexer.stores.postgres.migrations import INDEX_TABLES, migrate_tables
-from indexer.stores.postgres.postgres_database import PostgresDatabase
+from indexer.stores.postgres.postgres_database import PostgresDatabase, Transaction
 from indexer.stores.postgres.postgres_index import open_postgres_index
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
@@ -117,19 +117,19 @@ def is_same(first: tuple[Hit, ...], second: tuple[Hit, ...]) -> bool:
 
 
 @contextmanager
-def count_waits() -> Iterator[list[int]]:
-    """Counts how often a connection waits for its server within the block."""
-    waits, before = [0], psycopg.Connection.wait
+def count_trips() -> Iterator[list[int]]:
+    """Counts the statements that are waited for: one begins with its transaction, and the end of a read is not."""
+    trips, before = [0], Transaction.execute
 
-    def wait(self: Any, *arguments: Any, **options: Any) -> Any:
-        waits[0] += 1
+    def execute(self: Transaction, *arguments: Any, **options: Any) -> Any:
+        trips[0] += 1
         return before(self, *arguments, **options)
 
-    psycopg.Connection.wait = wait  # type: ignore[method-assign]
+    Transaction.execute = execute  # type: ignore[method-assign]
     try:
-        yield waits
+        yield trips
     finally:
-        psycopg.Connection.wait = before  # type: ignore[method-assign]
+        Transaction.execute = before  # type: ignore[method-assign]
 
 
 def database_seconds(watch: psycopg.Connection[Any]) -> float:
@@ -173,13 +173,13 @@ def measure(address: str, passages: int, searches: int) -> dict[str, Any]:
             _run(sqlite, search), _run(postgres, search)
         rows = list[tuple[Search, bool, float, float, float, float, int]]()
         spent = database_seconds(watch)
-        with count_waits() as waits:
+        with count_trips() as trips:
             for number, search in enumerate(draw_searches(searches)):
-                before = waits[0]
+                before = trips[0]
                 turns = [sqlite, postgres] if number % 2 else [postgres, sqlite]
                 took = {index: _timed(index, search) for index in turns}
                 (ours, wall, cpu), (theirs, sqlite_wall, sqlite_cpu) = took[postgres], took[sqlite]
-                rows.append((search, is_same(ours, theirs), wall, sqlite_wall, cpu, sqlite_cpu, waits[0] - before))
+                rows.append((search, is_same(ours, theirs), wall, sqlite_wall, cpu, sqlite_cpu, trips[0] - before))
         spent = database_seconds(watch) - spent
         postgres.close()
         sqlite.close()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import select
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from threading import Lock, RLock, local
@@ -34,6 +35,8 @@ _PATIENCE_SECONDS = 0.5
 LOCK_SECONDS = 30
 # A process that was stopped within a transaction keeps its rows for so long, which is less.
 IDLE_SECONDS = 25
+# So many connections may wait for the answer to the end of a read, beside the pool.
+_MOST_QUIET = 4
 # No workspace: for tables that are of all of them.
 NO_WORKSPACE = 0
 # What a failover to a standby or a restart changes: numbers that were given may be given again after it.
@@ -132,7 +135,7 @@ class Transaction:
     def end(self, word: LiteralString) -> None:
         """Commit it or roll it back, and give the connection back."""
         connection, self._connection = self._connection, None
-        if connection is None:
+        if connection is None or (self.read_only and word == "COMMIT" and self._database.end_later(connection)):
             return
         try:
             connection.execute(word)
@@ -157,6 +160,7 @@ class Transaction:
                 if attempt or not broken:
                     raise
                 # All that were open when the server went are like this one.
+                self._database.drop_ended()
                 self._database.pool.check()
             except BaseException:
                 self._database.pool.putconn(connection)
@@ -194,6 +198,7 @@ class PostgresDatabase:
         self._numbers: dict[str, int] = {}
         self._made_names = set[str]()
         self._current = local()
+        self._quiet_connections: deque[Connection] = deque()
         self._prepare = prepare or (lambda _: None)
         self._is_ready, self._is_being_prepared = prepare is None, False
         self._preparing = RLock()
@@ -383,6 +388,13 @@ class PostgresDatabase:
         """
         from psycopg_pool import PoolTimeout
 
+        while (connection := self._ended_connection()) is not None:
+            try:
+                self._await_end(connection)
+            except Exception:
+                self.pool.putconn(connection)
+            else:
+                return connection
         with suppress(PoolTimeout):
             return self.pool.getconn(_PATIENCE_SECONDS)
         # The pool does not say why it has none: a connection beside it does, unless all of the pool are at work.
@@ -432,8 +444,43 @@ class PostgresDatabase:
             # Its own text may hold values, and where an address cannot be read, the password.
             raise self._error(error) from None
 
+    def end_later(self, connection: Connection) -> bool:
+        """Send the end of a read without waiting for the answer; False if the connection is wanted now.
+
+        The next transaction takes the answer, which is there by then: that spares each read a trip.
+        """
+        from psycopg.pq import TransactionStatus
+
+        is_open = connection.pgconn.transaction_status == TransactionStatus.INTRANS
+        if not is_open or len(self._quiet_connections) >= _MOST_QUIET or self.pool.get_stats().get("requests_waiting"):
+            return False
+        connection.pgconn.send_query(b"COMMIT")
+        connection.pgconn.flush()
+        self._quiet_connections.append(connection)
+        return True
+
+    def drop_ended(self) -> None:
+        """Close the connections whose last read has ended."""
+        while (connection := self._ended_connection()) is not None:
+            connection.close()
+            self.pool.putconn(connection)
+
+    def _ended_connection(self) -> Connection | None:
+        try:
+            return self._quiet_connections.pop()
+        except IndexError:
+            return None
+
+    @staticmethod
+    def _await_end(connection: Connection) -> None:
+        from psycopg.generators import fetch_many
+
+        connection.wait(fetch_many(connection.pgconn))
+
     def close(self) -> None:
         """Gives all connections back."""
+        if self._pool is not None:
+            self.drop_ended()
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:

@@ -19,7 +19,7 @@ from indexer.stores.row_values import keys_of
 from indexer.types import SearchFilter, SourceKind, Vectors
 
 # Vectors that are read, and measured, at once.
-_VECTORS, _SCANNED = 2_048, 8_192
+_VECTORS, _SCAN_ROWS = 2_048, 8_192
 # So many vectors, or this share of all, may be gone before all are read again.
 _GONE, _GONE_SHARE = 4_096, 0.25
 _NO_KEYS = np.empty(0, np.int64)
@@ -32,7 +32,7 @@ _EVERY: Final[LiteralString] = """SELECT v.key, v.vector FROM index_vectors v
     WHERE v.ws = %(ws)s AND v.gen = %(gen)s AND v.key > %(last)s ORDER BY v.key LIMIT %(count)s"""
 
 
-class _Held(NamedTuple):
+class _Copy(NamedTuple):
     """Vectors of one state of an index: columns of shape (n,), and the rows of a file in the same order.
 
     Attributes:
@@ -67,7 +67,7 @@ class PostgresVectors:
         self._scratch = scratch
         self._lock = threading.Lock()
         self._file: IO[bytes] | None = None
-        self._held = _Held()
+        self._copy = _Copy()
 
     def forget(self) -> None:
         """Give back the memory and the file."""
@@ -78,31 +78,31 @@ class PostgresVectors:
         """See `IndexStore.nearest`."""
         with self._heads.reading():
             with self._lock:
-                held = self._current()
-            rows = np.flatnonzero(self._mask(held, filter))
-        cosines = np.empty(len(held.keys))
+                copy = self._current()
+            rows = np.flatnonzero(self._mask(copy, filter))
+        cosines = np.empty(len(copy.keys))
         length = float(np.sqrt(np.vecdot(vector, vector)))
-        for start in range(0, len(held.keys), _SCANNED):
-            part = slice(start, start + _SCANNED)
-            products = np.vecdot(held.vectors[part], vector)
-            cosines[part] = products / np.maximum(held.lengths[part] * length, 1e-12)
-        best = rows[np.lexsort((held.keys[rows], -cosines[rows]))[: min(limit, NEAREST_LIMIT)]]
-        return held.keys[best], cosines[best]
+        for start in range(0, len(copy.keys), _SCAN_ROWS):
+            part = slice(start, start + _SCAN_ROWS)
+            products = np.vecdot(copy.vectors[part], vector)
+            cosines[part] = products / np.maximum(copy.lengths[part] * length, 1e-12)
+        best = rows[np.lexsort((copy.keys[rows], -cosines[rows]))[: min(limit, NEAREST_LIMIT)]]
+        return copy.keys[best], cosines[best]
 
-    def _mask(self, held: _Held, filter: SearchFilter) -> Mask:
+    def _mask(self, copy: _Copy, filter: SearchFilter) -> Mask:
         """True for each vector that the read and a filter let through."""
-        mask: Mask = held.keys <= held.last_key
-        if len(held.gone):
-            mask &= ~np.isin(held.keys, held.gone)
+        mask: Mask = copy.keys <= copy.last_key
+        if len(copy.gone):
+            mask &= ~np.isin(copy.keys, copy.gone)
         if filter.sources or filter.path_prefix:
-            files = [file for file, (source, path) in held.paths.items() if filter.reaches(source, path)]
-            mask &= np.isin(held.files, np.array(files, np.int64))
+            files = [file for file, (source, path) in copy.paths.items() if filter.reaches(source, path)]
+            mask &= np.isin(copy.files, np.array(files, np.int64))
         if filter.since or filter.until:
             first = filter.since.toordinal() if filter.since else 1
-            mask &= (held.days >= first) & (held.days <= (filter.until or dt.date.max).toordinal())
+            mask &= (copy.days >= first) & (copy.days <= (filter.until or dt.date.max).toordinal())
         if filter.tags:
             condition, values = tags_condition(filter.tags)
-            mask &= np.isin(held.keys, self._keys(f"{_SELECT_KEYS} AND {condition}", **values))
+            mask &= np.isin(copy.keys, self._keys(f"{_SELECT_KEYS} AND {condition}", **values))
         for lines in filter.without:
             within = self._keys(
                 f"""SELECT {_PACKED_KEYS} FROM index_files f JOIN index_passages p ON {_OWN} AND p.file = f.file
@@ -112,33 +112,33 @@ class PostgresVectors:
                 first=lines.start_line,
                 last=lines.end_line,
             )
-            mask &= ~np.isin(held.keys, within)
+            mask &= ~np.isin(copy.keys, within)
         return mask
 
     def _keys(self, query: LiteralString, **values: Any) -> Ints:
         return keys_of(self._heads.rows(query, **values))
 
-    def _current(self) -> _Held:
+    def _current(self) -> _Copy:
         """The vectors of the state that the read sees, and maybe some that are not of it any more."""
-        now, held = self._heads.row(), self._held
+        now, copy = self._heads.row(), self._copy
         if now is None:
-            return _Held()
-        if held.generation != now.generation or len(held.gone) > _GONE + _GONE_SHARE * len(held.keys):
+            return _Copy()
+        if copy.generation != now.generation or len(copy.gone) > _GONE + _GONE_SHARE * len(copy.keys):
             self._reset()
-            held = self._add(_Held(generation=now.generation), stored_vectors(self._heads))
-            held = held._replace(paths=self._paths(None))
-        elif held.revision < now.revision:
-            held = self._update(held)
-        elif held.revision > now.revision:
-            standing = self._keys(f"{_SELECT_KEYS} AND p.key = ANY(%(keys)s::bigint[])", keys=held.gone.tolist())
-            return held._replace(last_key=now.last_key, gone=np.setdiff1d(held.gone, standing))
+            copy = self._add(_Copy(generation=now.generation), stored_vectors(self._heads))
+            copy = copy._replace(paths=self._paths(None))
+        elif copy.revision < now.revision:
+            copy = self._update(copy)
+        elif copy.revision > now.revision:
+            standing = self._keys(f"{_SELECT_KEYS} AND p.key = ANY(%(keys)s::bigint[])", keys=copy.gone.tolist())
+            return copy._replace(last_key=now.last_key, gone=np.setdiff1d(copy.gone, standing))
         else:
-            return held
-        self._held = held = held._replace(revision=now.revision, last_key=now.last_key)
-        return held
+            return copy
+        self._copy = copy = copy._replace(revision=now.revision, last_key=now.last_key)
+        return copy
 
-    def _update(self, held: _Held) -> _Held:
-        changes = self._heads.head(held.revision)
+    def _update(self, copy: _Copy) -> _Copy:
+        changes = self._heads.head(copy.revision)
         files = [*(file for file, _, _ in changes.files), *changes.gone]
         present = self._keys(
             f"""SELECT {_PACKED_KEYS} FROM index_passages p
@@ -146,13 +146,13 @@ class PostgresVectors:
                 WHERE {_OWN} AND p.file = ANY(%(files)s::bigint[])""",
             files=files,
         )
-        known = held.keys[np.isin(held.files, np.array(files, np.int64))]
-        new = np.sort(np.setdiff1d(present, known))
+        known_keys = copy.keys[np.isin(copy.files, np.array(files, np.int64))]
+        new = np.sort(np.setdiff1d(present, known_keys))
         if len(new):
             rows = self._heads.rows(_SOME, keys=new.tolist())
-            held = self._add(held, [vectors_of(rows)])
-        paths = {file: pair for file, pair in held.paths.items() if file not in set(files)} | self._paths(files)
-        return held._replace(gone=np.union1d(held.gone, np.setdiff1d(known, present)), paths=paths)
+            copy = self._add(copy, [vectors_of(rows)])
+        paths = {file: pair for file, pair in copy.paths.items() if file not in set(files)} | self._paths(files)
+        return copy._replace(gone=np.union1d(copy.gone, np.setdiff1d(known_keys, present)), paths=paths)
 
     def _paths(self, files: Sequence[int] | None) -> dict[int, tuple[SourceKind, str]]:
         rows = self._heads.rows(
@@ -162,9 +162,9 @@ class PostgresVectors:
         )
         return {file: (source, text_of(path)) for file, source, path in rows}
 
-    def _add(self, held: _Held, chunks: Iterable[tuple[Ints, Vectors]]) -> _Held:
+    def _add(self, copy: _Copy, chunks: Iterable[tuple[Ints, Vectors]]) -> _Copy:
         """The same with more vectors."""
-        keys, lengths, dimensions = [held.keys], [held.lengths], held.vectors.shape[1]
+        keys, lengths, dimensions = [copy.keys], [copy.lengths], copy.vectors.shape[1]
         if self._file is None:
             self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = TemporaryFile(dir=self._scratch)
@@ -176,13 +176,13 @@ class PostgresVectors:
         self._file.flush()
         all_keys = np.concatenate(keys)
         if not len(all_keys):
-            return held
-        added = np.concatenate([_NO_KEYS, *keys[1:]])
-        table = self._columns(added)
-        return held._replace(
+            return copy
+        new_keys = np.concatenate([_NO_KEYS, *keys[1:]])
+        table = self._columns(new_keys)
+        return copy._replace(
             keys=all_keys,
-            files=np.r_[held.files, table[:, 0]],
-            days=np.r_[held.days, table[:, 1]],
+            files=np.r_[copy.files, table[:, 0]],
+            days=np.r_[copy.days, table[:, 1]],
             lengths=np.concatenate(lengths),
             vectors=np.memmap(self._file, np.dtype("<f4"), "r", shape=(len(all_keys), dimensions)),
         )
@@ -198,7 +198,7 @@ class PostgresVectors:
 
     def _reset(self) -> None:
         # Whoever searches still has the file mapped.
-        self._held, file, self._file = _Held(), self._file, None
+        self._copy, file, self._file = _Copy(), self._file, None
         if file is not None:
             file.close()
 

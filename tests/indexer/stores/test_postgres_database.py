@@ -199,3 +199,22 @@ def test_a_step_that_fails_leaves_nothing_and_the_next_try_goes_on(
     (package / "0001_first.sql").write_text("CREATE TABLE first (n bigint);")
     with pytest.raises(StoreOutdated, match="is not the one of this program"):
         migrate_tables(database, [part])
+
+
+def test_reads_and_writes_of_many_threads_share_a_few_connections(empty_database: str) -> None:
+    """The end of a read is not waited for; whoever waits for a connection has it all the same."""
+    database = PostgresDatabase(empty_database, connections=2)
+    _make_numbers(database)
+
+    def work(first: int) -> None:
+        for number in range(first, first + 20):
+            _insert(database, number)
+            assert number in _numbers(database)
+
+    threads = [Thread(target=work, args=(first,)) for first in range(0, 160, 20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert _numbers(database) == list(range(160))
+    database.close()
