@@ -79,8 +79,8 @@ def move_storage(
     """
     from memory_service.storage.home_move import move_home
 
-    with closing(_storage_at(settings, source)) as one, closing(_storage_at(settings, target)) as other:
-        return move_home(one, other, receipt_days=settings.receipt_days, progress=progress)
+    with closing(_storage_at(settings, source)) as origin, closing(_storage_at(settings, target)) as goal:
+        return move_home(origin, goal, receipt_days=settings.receipt_days, progress=progress)
 
 
 def _storage_at(settings: Settings, place: str) -> Storage:

@@ -155,9 +155,9 @@ class Transaction:
                     connection.execute(_SETTINGS, [str(self.workspace), f"{LOCK_SECONDS}s", f"{IDLE_SECONDS}s"])
                     cursor = connection.execute(query, parameters, binary=binary)
             except psycopg.OperationalError:
-                broken = connection.broken
+                is_broken = connection.broken
                 self._database.pool.putconn(connection)
-                if attempt or not broken:
+                if attempt or not is_broken:
                     raise
                 # All that were open when the server went are like this one.
                 self._database.drop_ended()
@@ -221,7 +221,7 @@ class PostgresDatabase:
                     max_idle=300,
                     reconnect_timeout=CONNECT_SECONDS,
                     open=True,
-                    kwargs=self._options(pooled=self._is_pooled),
+                    kwargs=self._options(through_pooler=self._is_pooled),
                 )
             return self._pool
 
@@ -411,7 +411,7 @@ class PostgresDatabase:
         import psycopg
 
         with self.errors():
-            return psycopg.connect(self._address, **self._options(pooled=self._is_pooled))
+            return psycopg.connect(self._address, **self._options(through_pooler=self._is_pooled))
 
     def connect(self, **options: Any) -> Connection:
         """A connection of its own to the server itself, outside the pool, without a transaction; the caller closes it.
@@ -425,7 +425,7 @@ class PostgresDatabase:
         with self.errors():
             import psycopg
 
-            return psycopg.connect(self._direct_address, **self._options(pooled=False), **options)
+            return psycopg.connect(self._direct_address, **self._options(through_pooler=False), **options)
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -486,11 +486,11 @@ class PostgresDatabase:
         if pool is not None:
             pool.close()
 
-    def _options(self, *, pooled: bool) -> dict[str, Any]:
+    def _options(self, *, through_pooler: bool) -> dict[str, Any]:
         return {
             "autocommit": True,
             # Statements that are prepared by name are not those of the next transaction's connection.
-            "prepare_threshold": None if pooled else 5,
+            "prepare_threshold": None if through_pooler else 5,
             "connect_timeout": CONNECT_SECONDS,
             "application_name": "memory-service",
         }

@@ -43,16 +43,16 @@ def _reach(database: PostgresDatabase) -> tuple[str, str]:
 
 def _schema(database: PostgresDatabase) -> tuple[str, str]:
     with database.transaction(read_only=True) as transaction:
-        applied = applied_steps(transaction)
+        checksums = applied_steps(transaction)
     pending_steps = [
         f"{part.name} {step.number:04}"
         for part in PARTS
         for step in part.migrations()
-        if (part.name, step.number) not in applied
+        if (part.name, step.number) not in checksums
     ]
     if pending_steps:
         return f"it lacks {', '.join(pending_steps)}", "Run `memory-service migrate`."
-    return f"as this version has it, of {len(applied)} steps", ""
+    return f"as this version has it, of {len(checksums)} steps", ""
 
 
 def _rights(database: PostgresDatabase) -> tuple[str, str]:

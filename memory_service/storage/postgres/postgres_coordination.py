@@ -288,9 +288,9 @@ class PostgresCoordination:
 
     def _tell(self, channels: Collection[str]) -> None:
         with self._changing:
-            followers = [heard for channel in channels for heard in self._followers.get(channel, ())]
-        for heard in followers:
-            heard()
+            followers = [call for channel in channels for call in self._followers.get(channel, ())]
+        for call in followers:
+            call()
 
 
 def _key(name: str) -> int:
