@@ -28,9 +28,8 @@ from memory_service.storage.record_store import RecordKind, RecordStore, StoredR
 # The place of the home's own items in a report.
 HOME = ""
 _MARK = "source"
-_KINDS = (
-    RecordKind.RECEIPT, RecordKind.PROMPT, RecordKind.OPERATION, RecordKind.REPLY, RecordKind.SESSION_REPLY,
-)  # fmt: skip
+# All but those of a moment, and of a move.
+_KINDS = [kind for kind in RecordKind if kind not in (RecordKind.ERASURE, RecordKind.MOVE)]
 # A record that goes so soon would be missing when the two are compared.
 _SOON = dt.timedelta(hours=1)
 # So much of a document is held in memory.

@@ -76,6 +76,7 @@ def fill(storage: Storage) -> None:
             raw = json.dumps({"receipt_id": key, "query": "绿萝?"}, ensure_ascii=False).encode()
             records.put(RecordKind.RECEIPT, key, raw, session=session)
         records.put(RecordKind.PROMPT, "support-42", b'{"entries":[]}', session="support-42")
+        records.put(RecordKind.PROGRESS, "support-42", b'{"read":3}', session="support-42")
         records.put(RecordKind.REPLY, "k/1", b"\0\xff", expires=LATER)
         records.put(RecordKind.SESSION_REPLY, "k2", b"quotes", session="support-42", expires=LATER)
         records.put(RecordKind.REPLY, "soon gone", b"x", expires=NOW + dt.timedelta(minutes=5))
@@ -118,7 +119,7 @@ def test_all_is_in_the_target_as_it_was_in_the_source(places: tuple[Place, Place
     source, target = places
     result = move(source, target)
     assert result.is_complete and not result.was_finished and not result.remains
-    per_workspace = {"documents": (3, 3), "sessions": (2, 2), "records": (4, 4)}
+    per_workspace = {"documents": (3, 3), "sessions": (2, 2), "records": (5, 5)}
     expected = {(name, part): count for name in ("default", "team") for part, count in per_workspace.items()}
     assert counts(result) == expected | {(HOME, "records"): (1, 1), (HOME, "secrets"): (1, 1)}
     one, other = source(), target()
