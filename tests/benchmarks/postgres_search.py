@@ -45,6 +45,8 @@ _FILE_PASSAGES = 40
 _MODES: tuple[Mode, ...] = ("hybrid", "text", "vector")
 # Two roundings of one distance, and what a ranking makes of them.
 TOLERANCE = 2e-4
+# Share of the passages with a tag: a filter by tags reads all that have it, from either store.
+_TAG_SHARE = 0.02
 
 
 class Search(NamedTuple):
@@ -77,7 +79,7 @@ def _item(chance: random.Random, sentences: list[str], number: int) -> str:
     words = " ".join(chance.choice(sentences) for _ in range(chance.randint(1, 2))).split()
     first = chance.randrange(max(1, len(words) - 6))
     said_by = chance.choice(("", "", "", "Ann: ", "Ben: "))
-    tag = chance.choice(("", "", "", " #ops", " #home/garden"))
+    tag = chance.choice((" #ops", " #home/garden")) if chance.random() < _TAG_SHARE else ""
     return f"{said_by}{' '.join(words[first : first + chance.randint(8, 40)])} {number}{tag}"
 
 
