@@ -43,6 +43,7 @@ NO_WORKSPACE = 0
 INCARNATION: Final[LiteralString] = (
     "(SELECT extract(epoch FROM pg_postmaster_start_time())::text || '/' || timeline_id FROM pg_control_checkpoint())"
 )
+_SETTINGS_OF_ONE: Final[LiteralString] = "SELECT set_config('app.ws', %s, true), set_config('lock_timeout', %s, true)"
 _SETTINGS: Final[LiteralString] = (
     "SELECT set_config('app.ws', %s, true), set_config('lock_timeout', %s, true), "
     "set_config('idle_in_transaction_session_timeout', CASE current_setting('transaction_read_only') "
@@ -289,7 +290,7 @@ class PostgresDatabase:
             try:
                 # What comes before the pipeline's end is one transaction, without words for its begin and end.
                 with connection.pipeline():
-                    connection.execute("SELECT set_config('app.ws', %s, true)", [str(workspace)])
+                    connection.execute(_SETTINGS_OF_ONE, [str(workspace), f"{LOCK_SECONDS}s"])
                     return connection.execute(query, parameters, binary=binary)
             finally:
                 self.pool.putconn(connection)

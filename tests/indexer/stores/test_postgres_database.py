@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Thread
 
@@ -132,6 +133,41 @@ def test_a_server_that_was_killed_is_found_again_without_an_error() -> None:
         assert _numbers(database) == [1, 3]
         with database.transaction(read_only=True) as transaction:
             assert transaction.row(f"SELECT {INCARNATION}") != incarnation
+    finally:
+        database.close()
+        server.close()
+
+
+def test_one_statement_is_a_transaction_of_its_own_or_a_part_of_one(database: PostgresDatabase) -> None:
+    _make_numbers(database)
+    asked = "SELECT current_setting('app.ws', true), current_setting('lock_timeout')"
+    assert database.run(asked, workspace=7, read_only=True).fetchall() == [("7", "30s")]
+    assert database.run(asked).fetchall() == [("0", "30s")]
+    database.run("INSERT INTO numbers VALUES (1)")
+    with pytest.raises(StoreError):
+        database.run("INSERT INTO numbers VALUES (2), (1)")
+    with pytest.raises(ZeroDivisionError), database.transaction():
+        database.run("INSERT INTO numbers VALUES (3)")
+        assert database.run("SELECT n FROM numbers", read_only=True).fetchall() == [(1,), (3,)]
+        raise ZeroDivisionError
+    with database.transaction():
+        with pytest.raises(StoreError):
+            database.run("INSERT INTO numbers VALUES (1)")
+        database.run("INSERT INTO numbers VALUES (4)")
+    assert _numbers(database) == [1, 4]
+
+
+def test_one_statement_behind_a_restart_is_run_once_and_without_an_error() -> None:
+    server = PostgresServer(is_durable=True)
+    database = PostgresDatabase(server.address())
+    try:
+        _make_numbers(database)
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda n: database.run("INSERT INTO numbers VALUES (%s)", [n]), range(8)))
+        server.kill()
+        server.start()
+        database.run("INSERT INTO numbers VALUES (8)")
+        assert _numbers(database) == list(range(9))
     finally:
         database.close()
         server.close()

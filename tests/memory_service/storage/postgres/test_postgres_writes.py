@@ -8,11 +8,14 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
+from pathlib import Path
 
 import pytest
 
 from indexer.stores import PostgresDatabase, Transaction
+from memory_service.config import Settings
 from memory_service.errors import Conflict, StorageFailed
+from memory_service.service import MemoryService
 from memory_service.sessions.records import FlushRecord
 from memory_service.storage.postgres.postgres_documents import PostgresDocuments
 from memory_service.storage.postgres.postgres_logs import PostgresLogs
@@ -96,6 +99,30 @@ def test_a_flush_that_fails_behind_its_memory_leaves_neither(parts: Parts) -> No
     with pytest.raises(Conflict):
         parts.flush(fail)
     assert parts.is_flushed() == (False, False)
+
+
+# The server ends the connection of whoever stores the record of a flush.
+CUT = """
+CREATE FUNCTION cut_flush() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(9); RETURN NEW; END $$;
+CREATE TRIGGER cut BEFORE INSERT ON log_records FOR EACH ROW WHEN (NEW.kind = 'flush') EXECUTE FUNCTION cut_flush()"""
+
+
+def test_the_flush_of_a_session_is_there_as_a_whole_or_not_at_all(migrated_database: str, tmp_path: Path) -> None:
+    settings = {"home": tmp_path, "database_url": migrated_database, "embedding_model": "none"}
+    database = PostgresDatabase(migrated_database)
+    with MemoryService(Settings.model_validate(settings)) as service:
+        service.append("w", S, [{"role": "user", "content": "Remember: the staging port is 7443."}])
+        with closing(database.connect()) as connection:
+            connection.execute(CUT)
+        with pytest.raises(StorageFailed):
+            service.flush("w", S)
+        assert service.files("w") == [] and service.session_status("w", S).flushed_to == 0
+        with closing(database.connect()) as connection:
+            connection.execute("DROP FUNCTION cut_flush CASCADE")
+        (memory,) = service.flush("w", S).written
+        assert "7443" in service.get("w", memory.path).text
+        assert service.flush("w", S).written == []
 
 
 def test_of_eight_writers_in_two_processes_nothing_is_torn_or_doubled(
