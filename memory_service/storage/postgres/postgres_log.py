@@ -51,7 +51,7 @@ from memory_service.storage.postgres.workspace_rows import WorkspaceRows, new_st
 from memory_service.storage.revisions import ATTEMPTS, kept_changing
 
 _ROWS_AT_ONCE = 256
-_EXPECTED: Final[LiteralString] = (
+_AS_EXPECTED: Final[LiteralString] = (
     "(%(last_seq)s::numeric IS NULL OR last_seq = %(last_seq)s) "
     "AND CASE WHEN %(edition)s = 0 THEN true ELSE " + EDITION + " = %(edition)s END"
 )
@@ -66,7 +66,7 @@ WITH head AS (
         active_at = %(active_at)s,
         changed_at = greatest(changed_at, clock_timestamp())
     WHERE ws = %(ws)s AND session = %(session)s AND """
-    + _EXPECTED
+    + _AS_EXPECTED
     + """
     RETURNING last_seq - %(count)s AS before
 )
@@ -90,7 +90,7 @@ UPDATE sessions SET
     active_at = %(active_at)s,
     changed_at = greatest(changed_at, clock_timestamp())
 WHERE ws = %(ws)s AND session = %(session)s AND """
-    + _EXPECTED
+    + _AS_EXPECTED
     + " RETURNING last_seq"
 )
 # After anything but an append.
@@ -172,9 +172,9 @@ class PostgresLog:
         rows: Sequence[tuple[Any, ...]] = [()] * _ROWS_AT_ONCE
         while len(rows) == _ROWS_AT_ONCE:
             rows = self._rows.read(_PAGE, after=since_seq, **values)
-            for begun, upto, *row in rows:
+            for log_number, upto, *row in rows:
                 # A trim that comes meanwhile leaves the rest to be read; a log that was begun anew has none of it.
-                values |= {"begun": begun, "upto": values["upto"] or upto}
+                values |= {"begun": log_number, "upto": values["upto"] or upto}
                 since_seq = row[0]
                 if (line := RecordRow.read(*row).decode()) is not None:
                     yield self._record(line, media)

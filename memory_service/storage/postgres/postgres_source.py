@@ -35,7 +35,7 @@ from memory_service.storage.postgres.postgres_documents import known_spelling
 _POLL_SECONDS = 1.0
 _LOOK_SHARE = 0.05
 _VERSION = Struct(">qq")
-_VANISHED = "it vanished while it was read; the next reindex looks again"
+_VANISHED_FILE = "it vanished while it was read; the next reindex looks again"
 _STATE: Final[LiteralString] = """
 SELECT (SELECT made_at IS NOT NULL FROM workspaces WHERE ws = %(ws)s), count(*), bit_xor(revision)
 FROM (
@@ -103,7 +103,7 @@ class PostgresSource:
         with self._reading() as transaction:
             now = None if transaction is None else next(iter(_files(transaction, [file.path])), None)
             if transaction is None or now is None:
-                return failed_read(file, _VANISHED)
+                return failed_read(file, _VANISHED_FILE)
             if now.size_bytes > max_bytes:
                 return failed_read(
                     now, f"it has {now.size_bytes:,} bytes, more than the limit of {max_bytes:,}; split it"
@@ -153,10 +153,10 @@ class PostgresSource:
         """See `Source`; by looks at the state of the rows, as often as a search looks."""
         state: object = None
         while not stop.is_set():
-            begun = time.monotonic()
+            start_time = time.monotonic()
             with self._reading() as transaction:
                 now = transaction and transaction.row(_STATE, {"ws": transaction.workspace})
-            seconds = time.monotonic() - begun
+            seconds = time.monotonic() - start_time
             if state is None or now != state:
                 state = now or ()
                 seconds += changed(())

@@ -58,8 +58,8 @@ class WorkspaceRows:
             number = self._database.number(self._workspace)
             if number is None:
                 return []
-            given = {**named_values, "ws": number} if named_values else [number, *values]
-            return self._database.run(query, given, workspace=number, read_only=True, binary=True).fetchall()
+            values_given = {**named_values, "ws": number} if named_values else [number, *values]
+            return self._database.run(query, values_given, workspace=number, read_only=True, binary=True).fetchall()
 
     def write(self, query: LiteralString, values: Mapping[str, object]) -> list[tuple[Any, ...]]:
         """The rows that one statement changes and returns, one of whose values is the workspace `ws`.
