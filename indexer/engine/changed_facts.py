@@ -20,16 +20,16 @@ def changed_facts(store: IndexStore, chains: DayChains, filter: SearchFilter) ->
         filter: The passages that are looked at.
     """
     passages = [
-        stored
+        passage
         for state in store.file_states().values()
         if not filter.sources or state.source in filter.sources
-        for stored in store.passages(OfFile(state.path)).values()
-        if filter.passes(stored.source, stored.path, stored.passage)
+        for passage in store.passages(OfFile(state.path)).values()
+        if filter.passes(passage.source, passage.path, passage.passage)
     ]
     # What has no day stands at the end.
     return sorted(
         _facts_of(store, chains, filter, passages),
-        key=lambda values: max(each.date or dt.date.min for each in values),
+        key=lambda values: max(value.date or dt.date.min for value in values),
         reverse=True,
     )
 

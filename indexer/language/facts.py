@@ -291,7 +291,7 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
         lead = found_match[1] if found_match else ""
         if not before and (lead or _SPEAKS.match(said_text)):
             before = clause.subject_of(lead) or before if lead else speaker
-        for claim in framed_claims(clause, changes=changes, ended=ended_in):
+        for claim in framed_claims(clause, changes=changes, denied_statement=ended_in):
             yield claim._replace(is_borrowed=is_key)
         for claim in claims_of(clause):
             ours = claim.subject >= _GROUP
@@ -428,8 +428,8 @@ def _without_aside(text: str) -> str:
 
 def _day_of(text: str) -> tuple[dt.date | None, str]:
     """The day that a clause says it holds from, and the clause without it."""
-    if led := leading_day(text):
-        day, end = led
+    if day_and_end := leading_day(text):
+        day, end = day_and_end
         return day, text[end:]
     if _YEAR_DIGITS.search(text) and (since := _AS_OF.search(text)):
         written_text = re.sub(r"[年月]", "-", since[since.lastindex or 0]).rstrip("日")

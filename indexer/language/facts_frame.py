@@ -85,22 +85,22 @@ _LEADS_ZH = lazy_regex("[坐住在从到停搬换用是为改发]$")
 _MOST_BEHIND_ZH = 8
 
 
-def framed_claims(clause: Clause, *, changes: bool, ended: Callable[[str], str]) -> Iterator[Claim]:
+def framed_claims(clause: Clause, *, changes: bool, denied_statement: Callable[[str], str]) -> Iterator[Claim]:
     """Claims of a clause as a whole.
 
     Args:
         clause: The clause.
         changes: True if it has a word of change itself, and not only the clause before.
-        ended: Gives the statement that a text tells the end of; empty for none.
+        denied_statement: Gives the statement that a text tells the end of; empty for none.
     """
     text = clause.text
     if not 5 <= len(text) <= _MOST_CHARS or _SOMEBODY.search(text):
         return
     if _HAN.search(text):
-        denied_text, slot = ended(text), _slot_zh(clause, changes)
+        denied_text, slot = denied_statement(text), _slot_zh(clause, changes)
         whole = _chars_of(denied_text or text)
     else:
-        denied_text, slot = ended(text), _slot(clause, changes)
+        denied_text, slot = denied_statement(text), _slot(clause, changes)
         whole = _words_of(denied_text or text, _GRAMMAR)
     if 2 <= len(whole) <= _MOST_WORDS + 14 * (not text.isascii()):
         yield _claim(clause, whole, _WHOLE, "off" if denied_text else "on", changes=bool(denied_text))

@@ -34,7 +34,7 @@ class ReceiptFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._shown = f"{folder.parent.name}/{folder.name}"
+        self._shown_folder = f"{folder.parent.name}/{folder.name}"
 
     def get(self, key: str) -> StoredRecord | None:
         """A receipt; None if there is none that can be read."""
@@ -78,7 +78,7 @@ class ReceiptFiles:
             return None  # of a workspace that nobody wrote to, nothing is made
         except OSError as error:
             raise StorageFailed(
-                f"The receipt could not be stored in {self._shown} ({error.strerror}). Make the folder writable."
+                f"The receipt could not be stored in {self._shown_folder} ({error.strerror}). Make the folder writable."
             ) from error
         if fresh and expires is not None:
             self._prune(day, expires.date() - day)
@@ -124,7 +124,7 @@ class ReceiptFiles:
                     path.unlink(missing_ok=True)
         except OSError as error:
             raise StorageFailed(
-                f"Receipts of more than {keep.days} days stay in {self._shown} ({error.strerror}). "
+                f"Receipts of more than {keep.days} days stay in {self._shown_folder} ({error.strerror}). "
                 "Check its permissions, and delete them by hand."
             ) from error
 

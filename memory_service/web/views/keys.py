@@ -13,7 +13,7 @@ from memory_service.web.visit import Visit
 def keys_page(visit: Visit) -> Response:
     """All keys, and a form for a new one."""
     _require_admin(visit)
-    return visit.page("keys", keys=visit.service.access.keys(), made=None)
+    return visit.page("keys", keys=visit.service.access.keys(), new_key=None)
 
 
 def change_keys(visit: Visit) -> Response:
@@ -32,8 +32,8 @@ def change_keys(visit: Visit) -> Response:
         workspaces=visit.form.get("workspaces", "").replace(",", " ").split() or ["*"],
         days=int(days) if days else None,
     )
-    made = visit.service.access.make(new)
-    return visit.page("keys", keys=visit.service.access.keys(), made=made)
+    new_key = visit.service.access.make(new)
+    return visit.page("keys", keys=visit.service.access.keys(), new_key=new_key)
 
 
 def _require_admin(visit: Visit) -> None:

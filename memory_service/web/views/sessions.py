@@ -30,14 +30,14 @@ def session_page(visit: Visit) -> Response:
     messages = [message for message in log if message.seq is not None and message.seq <= until][-_PAGE:]
     first = messages[0].seq if messages else 0
     by_seq: dict[int | None, Any] = {message.seq: message for message in view if message.seq is not None}
-    added = [message for message in view if message.seq is None or message.note == "checkpoint"]
+    notes = [message for message in view if message.seq is None or message.note == "checkpoint"]
     compactions = service.compactions(workspace, session_id).compactions
     return visit.page(
         "session",
         session=session,
         details=details,
         rows=[_row(message, by_seq.get(message.seq)) for message in messages],
-        placed=added,
+        placed=notes,
         compactions=compactions,
         pins=service.pins(workspace, session_id).pins,
         branches=_branches(visit, session_id),
