@@ -61,7 +61,7 @@ class Receipts:
         try:
             if record is not None:
                 receipt = Receipt.model_validate_json(record.raw)
-                return receipt.model_copy(update={"session_id": record.session or None})
+                return receipt.model_copy(update={"session_id": record.session or receipt.session_id})
         except ValueError:
             pass
         raise NotFound(f"There is no receipt {receipt_id!r}. Receipts are kept for {self._keep_days} days.") from None

@@ -23,6 +23,7 @@ from memory_service.api import errors as api_errors
 from memory_service.client import _wire
 from memory_service.compaction import audit, cut, model_summary, note, plan, plan_sizes, pruning, view
 from memory_service.memories import block, daily_notes, entries
+from memory_service.runtime import access
 from memory_service.service import MemoryService
 from memory_service.storage.files import blobs, disk, document_files, jsonl_log, log_file, log_recovery
 from tests.memory_service.api import test_keys as keys
@@ -270,26 +271,26 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "a key opens what begins with its workspace": _mutant(
             auth,
-            "    if grant not in (EVERY_WORKSPACE, workspace):\n",
-            "    if grant != EVERY_WORKSPACE and not workspace.startswith(grant):\n",
+            "    if not grant.allows(workspace):\n",
+            "    if not grant.is_for_all and not workspace.startswith(grant.workspaces):\n",
             _keyed(keys.check_no_key_opens_another_workspace),
         ),
         "a key opens what its workspace begins with": _mutant(
             auth,
-            "    if grant not in (EVERY_WORKSPACE, workspace):\n",
-            "    if grant != EVERY_WORKSPACE and not grant.startswith(workspace):\n",
+            "    if not grant.allows(workspace):\n",
+            "    if not grant.is_for_all and not grant.workspaces[0].startswith(workspace):\n",
             _keyed(keys.check_no_key_opens_another_workspace),
         ),
         "what begins like a key is one": _mutant(
-            auth,
-            'if hmac.compare_digest(key, given.encode("utf-8", "replace")):',
-            'if given.encode("utf-8", "replace").startswith(key):',
+            access,
+            "if hmac.compare_digest(settings_key, raw):",
+            "if raw.startswith(settings_key):",
             _keyed(keys.check_what_is_no_key_opens_nothing),
         ),
         "a page needs no key": _mutant(
             auth,
-            'if scope["type"] != "http" or scope["path"] in _OPEN_PATHS:',
-            'if scope["type"] != "http" or scope["path"].startswith("/v"):',
+            'if grant is None and scope["path"] not in _OPEN_PATHS:',
+            'if grant is None and not scope["path"].startswith("/v"):',
             _keyed(keys.check_what_is_no_key_opens_nothing),
         ),
         "what ends like localhost is this machine": _mutant(
@@ -330,8 +331,8 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "the body is judged before the key": _mutant(
             app,
-            "        Middleware(RequireKey, keys=keys),\n        Middleware(RefuseEarly, queues=shared.pools.queues, routes=routes),\n        Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),\n",
-            "        Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),\n        Middleware(RequireKey, keys=keys),\n        Middleware(RefuseEarly, queues=shared.pools.queues, routes=routes),\n",
+            "        Middleware(RequireKey, access=access, is_page=is_page),\n        Middleware(RefuseEarly, queues=shared.pools.queues, routes=routes),\n        Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),\n",
+            "        Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),\n        Middleware(RequireKey, access=access, is_page=is_page),\n        Middleware(RefuseEarly, queues=shared.pools.queues, routes=routes),\n",
             _keyed(keys.check_the_key_comes_before_the_body),
         ),
         "a call that timed out is sent again": _mutant(

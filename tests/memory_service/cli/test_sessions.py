@@ -31,9 +31,15 @@ def test_the_contract_names_these() -> None:
     assert {"list", "show", "compact", "flush", "undo"} <= {*NAMES}
 
 
+def _command(name: str) -> click.Command:
+    command = sessions.get_command(click.Context(sessions), name)
+    assert command is not None
+    return command
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_takes_the_common_options_and_tells_all(name: str) -> None:
-    command = sessions.commands[name]
+    command = _command(name)
     assert {"home", "workspace", "as_json"} <= {parameter.name for parameter in command.params}
     text = CliRunner().invoke(root, ["sessions", name, "--help"], prog_name="memory-service").output
     assert "\\b" not in text and "\nExamples:\n" in text.replace("\n  Examples:", "\nExamples:")
@@ -47,12 +53,12 @@ def test_every_command_takes_the_common_options_and_tells_all(name: str) -> None
 def test_the_examples_are_valid(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "messages.jsonl").write_text("{}", "utf-8")
-    epilog = sessions.commands[name].epilog or ""
+    epilog = _command(name).epilog or ""
     lines = [line.strip() for line in epilog.splitlines() if line.strip().startswith("memory-service")]
     assert any(line.startswith(f"memory-service sessions {name}") for line in lines)
     for line in lines:
         words = shlex.split(re.split(r" (?:\||>|<<<) ", line)[0])[2:]
-        with sessions.commands[words[0]].make_context(words[0], words[1:]):
+        with _command(words[0]).make_context(words[0], words[1:]):
             pass
 
 
