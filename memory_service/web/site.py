@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from memory_service.errors import MemoryServiceError
+from memory_service.errors import Forbidden, MemoryServiceError
 from memory_service.web.host import Host, PageWork
 from memory_service.web.render import HEADERS, LANGUAGE_COOKIE, page_language, render
 from memory_service.web.views import facts, files, health, keys, overview, receipt_pages, review, search_page, sessions
@@ -81,7 +81,7 @@ def make_site(host: Host) -> Starlette:
             Route("/keys", _endpoint(host, keys.keys_page, "read"), methods=["GET"]),
             Route("/keys", _endpoint(host, keys.change_keys, "append"), methods=["POST"]),
             Route("/sign-in", partial(_sign_in, host), methods=["GET", "POST"]),
-            Route("/sign-out", partial(_sign_out, host), methods=["POST"]),
+            Route("/sign-out", _sign_out, methods=["POST"]),
             Route("/w/{workspace}/", _without_slash, methods=["GET"]),
             Route("/static/language", _set_language, methods=["GET"]),
             Mount("/static", _Static(directory=_STATIC)),
@@ -106,9 +106,11 @@ async def _without_slash(request: Request) -> Response:
 
 
 async def _set_language(request: Request) -> Response:
-    """The language that a person chose, and back to where that was."""
+    """The language that a person chose, and back to where that was: a script may have changed the address."""
     language_name = "zh" if request.query_params.get("to") == "zh" else "en"
-    response = RedirectResponse(_own_path(request.query_params.get("back", "/")), 303, HEADERS)
+    origin = urlsplit(request.headers.get("referer", ""))
+    back = f"{origin.path}?{origin.query}" if origin.query else origin.path
+    response = RedirectResponse(_own_path(back), 303, HEADERS)
     response.set_cookie(LANGUAGE_COOKIE, language_name, max_age=_YEAR_SECONDS, samesite="lax", path="/")
     return response
 
@@ -148,8 +150,12 @@ async def _sign_in(host: Host, request: Request) -> Response:
     return response
 
 
-async def _sign_out(host: Host, request: Request) -> Response:
-    await visit_of(host, request)
+async def _sign_out(request: Request) -> Response:
+    """Forget who has signed in."""
+    # A key that may change nothing, and one that is withdrawn, can sign out too.
+    form, token = await form_of(request), request.cookies.get(FORM_COOKIE, "")
+    if not token or not hmac.compare_digest(form.get("token", "").encode(), token.encode()):
+        raise Forbidden("The form is not one of this page, or it is too old. Open the page again.")
     response = RedirectResponse("/sign-in", 303, HEADERS)
     response.delete_cookie(SIGN_COOKIE, path="/")
     return response

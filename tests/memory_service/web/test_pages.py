@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
@@ -15,52 +14,11 @@ from memory_service.schemas import NewKey
 from memory_service.service import MemoryService
 from memory_service.web.render import words
 from tests.memory_service.web.hostile import texts
-from tests.memory_service.web.visits import Person, area_of, field_of, read
+from tests.memory_service.web.visits import VIEWS, Person, area_of, field_of, read, write_hostile_texts
 from tests.serving import RunningServer, W, serving, settings
 
-VIEWS = (
-    "",
-    "/search",
-    "/search?q=deploy",
-    "/files",
-    "/files/MEMORY.md",
-    "/files/MEMORY.md?as=source",
-    "/edit/MEMORY.md",
-    "/sessions",
-    "/sessions/s1",
-    "/prompts",
-    "/facts",
-    "/facts?q=live",
-    "/review",
-    "/review?since=2026-01-01",
-    "/health",
-)
 RUNNING = ("style", "iframe", "object", "embed", "base", "img", "video", "audio", "template", "marquee")
 TEMPLATES = Path(__file__).parents[3] / "memory_service" / "web" / "templates"
-
-
-@pytest.fixture
-def server(running_server: RunningServer) -> RunningServer:
-    """A server whose workspace has something of each kind."""
-    http = running_server.http
-    for body in (
-        {"text": "Ana lives in Lisbon.", "date": "2026-03-01", "origin": "user"},
-        {"text": "Ana lives in Porto now.", "date": "2026-09-01", "origin": "user"},
-        {"text": "Deploys go out on Tuesdays.", "origin": "agent", "session_id": "s1"},
-    ):
-        assert http.post(f"{W}/memories", json=body).status_code == 201
-    file = {"text": "# What always holds\n\n## Rules\n\n- Never deploy on Fridays.\n"}
-    assert http.put(f"{W}/memories/MEMORY.md", json=file, headers={"If-None-Match": "*"}).status_code == 200
-    said = [{"role": "user", "content": "When do we deploy?"}, {"role": "assistant", "content": "On Tuesdays."}]
-    assert http.post(f"{W}/sessions/s1/messages", json={"messages": said}).status_code == 200
-    assert http.post(f"{W}/sessions/s1/context", json={"recall": "always"}).status_code == 200
-    return running_server
-
-
-@pytest.fixture
-def person(server: RunningServer) -> Iterator[Person]:
-    with closing(Person(server=server)) as somebody:
-        yield somebody
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -209,9 +167,12 @@ def test_a_form_of_another_site_or_another_time_does_nothing(person: Person, ser
     json = person.http.post("/w/default/files", json={"text": "x"})
     assert json.status_code == 422
     assert person.http.get("/w/default/files").text.count("data-item") == 4
-    assert (
-        person.http.get("/static/language?to=zh&back=//evil.example", follow_redirects=False).headers["location"] == "/"
-    )
+    for referer, target in (
+        ("http://evil.example//evil.example", "/"),
+        (f"{server.url}/w/default?q=1", "/w/default?q=1"),
+    ):
+        to_chinese = person.http.get("/static/language?to=zh", headers={"Referer": referer}, follow_redirects=False)
+        assert to_chinese.headers["location"] == target
     assert server.http.post("/w/default/files", data={"text": "x"}).status_code == 403
 
 
@@ -244,6 +205,9 @@ def test_a_read_only_key_sees_and_cannot_change(tmp_path: Path) -> None:
         person.sends("/w/default/files", 403, text="x")
         person.opens("/w/other", 403)
         person.opens("/keys", 403)
+        person.sends("/sign-out", 403, token="wrong")
+        person.sends("/sign-out")
+        person.sends("/sign-in", key=reader.key)
         cookie = next(each for each in person.http.cookies.jar if each.name == "page_sign_in")
         assert cookie.has_nonstandard_attr("HttpOnly") and cookie.get_nonstandard_attr("SameSite") == "strict"
         assert reader.key not in str(cookie.value)
@@ -261,18 +225,7 @@ def test_a_read_only_key_sees_and_cannot_change(tmp_path: Path) -> None:
 def test_hostile_texts_are_text_in_every_place(server: RunningServer, person: Person) -> None:
     hostile = list(texts())
     assert len(hostile) >= 300
-    folder = server.home / "default" / "memory"
-    notes = "\n\n".join(f"- {text}" for text in hostile)
-    (folder / "2026-10-01.md").write_text(notes, "utf-8")
-    (folder / "<img src=x onerror=window.__ran=1>.md").write_text("# x\n", "utf-8")
-    server.http.post(f"{W}/reindex", json={})
-    said = [{"role": "user", "content": text} for text in hostile]
-    assert server.http.post(f"{W}/sessions/bad/messages", json={"messages": said}).status_code == 200
-    for text in hostile[:40]:
-        server.http.post(f"{W}/context", json={"query": text[:1_000]})
-    views = [*VIEWS, "/files/memory/2026-10-01.md", "/files/memory/2026-10-01.md?as=source", "/sessions/bad",
-             "/edit/memory/2026-10-01.md", "/search?q=script", "/review?since=2026-01-01"]  # fmt: skip
-    views += [f"/sessions/bad?until={number}" for number in range(100, len(hostile), 100)]
+    views = write_hostile_texts(server, hostile)
     pages = [person.opens(f"/w/default{view}") for view in views]
     pages += [person.http.get("/w/default/search", params={"q": text[:2_000]}).text for text in hostile[::7]]
     pages += [person.http.get(f"/w/default/{quote(text[:60])}").text for text in hostile[::11]]

@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import unescape
 from html.parser import HTMLParser
 
 import httpx
 
-from tests.serving import NO_TLS, RunningServer
+from tests.serving import NO_TLS, RunningServer, W
 
 HTML = {"Accept": "text/html", "Accept-Language": "en"}
+VIEWS = (
+    "",
+    "/search",
+    "/search?q=deploy",
+    "/files",
+    "/files/MEMORY.md",
+    "/files/MEMORY.md?as=source",
+    "/edit/MEMORY.md",
+    "/sessions",
+    "/sessions/s1",
+    "/prompts",
+    "/facts",
+    "/facts?q=live",
+    "/review",
+    "/review?since=2026-01-01",
+    "/health",
+)
 # Elements without an end.
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr rect".split())
 
@@ -83,3 +101,18 @@ def area_of(page: str, name: str) -> str:
     found = re.search(rf'<textarea name="{name}"[^>]*>\n?(.*?)</textarea>', page, re.DOTALL)
     assert found
     return unescape(found[1])
+
+
+def write_hostile_texts(server: RunningServer, hostile: Sequence[str]) -> list[str]:
+    """Hostile texts in every place that a workspace has for a text; gives the views that show them."""
+    folder = server.home / "default" / "memory"
+    (folder / "2026-10-01.md").write_text("\n\n".join(f"- {text}" for text in hostile), "utf-8")
+    (folder / "<img src=x onerror=window.__ran=1>.md").write_text("# x\n", "utf-8")
+    assert server.http.post(f"{W}/reindex", json={}).is_success
+    said = [{"role": "user", "content": text} for text in hostile]
+    assert server.http.post(f"{W}/sessions/bad/messages", json={"messages": said}).status_code == 200
+    for text in hostile[:40]:
+        server.http.post(f"{W}/context", json={"query": text[:1_000]})
+    views = [*VIEWS, "/files/memory/2026-10-01.md", "/files/memory/2026-10-01.md?as=source", "/sessions/bad",
+             "/edit/memory/2026-10-01.md", "/search?q=script", "/review?since=2026-01-01"]  # fmt: skip
+    return [*views, *(f"/sessions/bad?until={number}" for number in range(100, len(hostile), 100))]
