@@ -44,6 +44,7 @@ class NamedStores:
     def __init__(self, address: Callable[[], str]) -> None:
         self._address = address
         self._databases = list[PostgresDatabase]()
+        self._indexes = list[IndexStore]()
 
     def open(self, name: str, folder: Path) -> IndexStore:
         """A store for the index of a folder, as another process would open it, but for a new one in memory."""
@@ -51,11 +52,14 @@ class NamedStores:
             self._databases.append(PostgresDatabase(self._address()))
             # The database is shared: the folder's name alone is that of other tests, too.
             workspace = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
-            return open_postgres_index(self._databases[-1], workspace, folder.parent / "scratch")
+            self._indexes.append(open_postgres_index(self._databases[-1], workspace, folder.parent / "scratch"))
+            return self._indexes[-1]
         return InMemoryStore() if name == "memory" else open_store(name, folder)
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, and the files of indexes in databases."""
+        for index in self._indexes:
+            index.close()
         for database in self._databases:
             database.close()
 

@@ -6,11 +6,13 @@ Invariants: looking creates nothing; a log goes in one transaction with what was
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, LiteralString
 
+from indexer.common import LRU
 from indexer.stores import PostgresDatabase
 from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.home import check_session_id
@@ -22,6 +24,7 @@ from memory_service.storage.postgres.log_rows import RecordRow
 from memory_service.storage.postgres.postgres_log import PostgresLog, trim_name
 from memory_service.storage.postgres.workspace_rows import WorkspaceRows
 
+_CACHED_LOGS = 256
 # So many logs are searched by one statement.
 _LOGS_AT_ONCE = 16
 _LAST_ACTIVE_FIRST: Final[LiteralString] = (
@@ -51,6 +54,8 @@ class PostgresLogs:
     ) -> None:
         self._rows = WorkspaceRows(database, workspace)
         self._now = now
+        self._logs: LRU[str, PostgresLog] = LRU(_CACHED_LOGS)
+        self._guard = threading.Lock()
 
     def list(self) -> list[ListedSession]:
         """All sessions, the last active first."""
@@ -72,9 +77,12 @@ class PostgresLogs:
         ]
 
     def open(self, session_id: str, *, must_exist: bool = True) -> PostgresLog:
-        """The log of a session."""
+        """The log of a session; the same object as before, so that a session of it stays open."""
         check_session_id(session_id)
-        log = PostgresLog(self._rows, session_id, now=self._now)
+        with self._guard:
+            log = self._logs.get(session_id)
+            if log is None:
+                log = self._logs[session_id] = PostgresLog(self._rows, session_id, now=self._now)
         if must_exist and not log.status().last_seq:
             raise NotFound(f"There is no session {session_id}. List the sessions to see their ids.")
         return log
@@ -109,6 +117,7 @@ class PostgresLogs:
     def delete(self, session_id: str, *, first: Callable[[], None] = lambda: None) -> None:
         """Removes a log, what trims put aside of it, and the contents that no other log names."""
         self.open(session_id).delete(first=first)
+        self._logs.pop(session_id)
 
     @contextmanager
     def unit(self) -> Iterator[None]:

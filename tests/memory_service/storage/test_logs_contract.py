@@ -169,6 +169,12 @@ def test_a_log_begins_with_a_header_of_its_own(engine: Engine) -> None:
     assert seqs(log) == [1, 2]
 
 
+def test_a_log_that_is_opened_again_is_the_same_object(engine: Engine) -> None:
+    log = engine.log()
+    log.append([said("a")])
+    assert engine.logs.open(S) is log
+
+
 def test_records_have_the_moment_that_is_given(engine: Engine) -> None:
     log = engine.logs.open(S, must_exist=False)
     at = dt.datetime(2026, 11, 17, 7, 41, 10, 123_000, dt.timezone(dt.timedelta(hours=1)))
