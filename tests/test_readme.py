@@ -36,6 +36,7 @@ CHINESE_FACT = "周二站会之后部署，周五不部署。"
 BLOCKS = [(page, number, *block) for page in PAGES for number, block in enumerate(blocks(page))]
 # What blocks print that have one of these words; all others print the fact.
 PRINTED = {
+    "help desk": "('help desk', 'read', None)",
     "connect": "/hooks and /mcp list memory-service",
     "To Graz": "To Graz, then.",
     "寄到成都": "tuesday  xiaolin：请寄到我的收货地址。\n        花店：好的，寄到成都。",

@@ -226,13 +226,16 @@ def serve(settings: Settings, *, watch: bool = True) -> None:
         watch: Index changes of the files as they happen, without waiting for a search.
 
     Raises:
-        InvalidRequest: The address is open to others and no key is configured, or it cannot be had.
+        InvalidRequest: The address is open to others and there is no key, or it cannot be had.
     """
     _check_exposure(settings)
     _limit_heaps()
     _shorten_turns()
     with listening(settings.host, settings.port) as listener:
         service = MemoryService(settings)
+        if not is_loopback(settings.host):
+            # With the last key withdrawn it lets nobody in.
+            service.access.require()
         instance = new_instance()
         app = create_app(service, watch=watch, instance=instance)
         app_state: AppState = app.state.shared
@@ -290,15 +293,21 @@ def _read_keys_anew(settings: Settings, access: AccessControl) -> None:
 
 
 def _check_exposure(settings: Settings) -> None:
-    """Refuse an address that others can reach without a key.
+    """Refuse an address that others can reach without a key, of the settings or of the home.
 
     Raises:
         InvalidRequest: They could.
+        StorageFailed: The keys of the home cannot be read.
     """
-    if not settings.api_keys and not is_loopback(settings.host):
+    if settings.api_keys or is_loopback(settings.host):
+        return
+    with MemoryService(settings) as service:
+        is_required = any(service.access.keys())
+    if not is_required:
         raise InvalidRequest(
-            f"The host {settings.host} can be reached by others, and no API key is configured. "
-            "Set MEMORY_SERVICE_API_KEYS=key:workspace, or serve on 127.0.0.1."
+            f"The host {settings.host} can be reached by others, and there is no API key. Make one with "
+            "`memory-service keys make NAME --role admin`, set MEMORY_SERVICE_API_KEYS=key:workspace, or serve on "
+            "127.0.0.1."
         )
 
 

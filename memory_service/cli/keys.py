@@ -92,7 +92,7 @@ def _key_line(key: AccessKey) -> str:
 @click.argument("key_id")
 @with_place
 def withdraw(place: Place, key_id: str) -> None:
-    """Withdraw a key that was new_key; KEY_ID is its id, as the list has it."""
+    """Withdraw a key that was made; KEY_ID is its id, as the list has it."""
     with place.service(embeds=False) as service:
         service.access.withdraw(key_id)
     if place.as_json:

@@ -26,6 +26,8 @@ _COMMANDS = {
     "get": "memories",
     "remember": "memories",
     "entries": "entries",
+    "receipts": "receipts",
+    "facts": "facts",
     "edit": "entries",
     "forget": "entries",
     "sessions": "sessions",

@@ -276,11 +276,9 @@ class WarmAnswer(dict[str, Any]):
 
     raw = b""
 
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(name) from None
+    def __getattribute__(self, name: str) -> Any:
+        # A field comes before a method of dictionaries, as `values` of a fact.
+        return self[name] if name in self else super().__getattribute__(name)
 
     def model_dump_json(self, *, indent: int) -> str:
         """The answer as it came, in lines; numbers and texts keep their bytes."""
@@ -336,6 +334,8 @@ _ROUTES = {
     "forget": ("POST", "/forget", ("memory",)),
     "entries": ("GET", "/entries", ()),
     "entry": ("GET", "/entries/{memory}", ("memory",)),
+    "receipts": ("GET", "/receipts", ()),
+    "changed_facts": ("GET", "/facts", ()),
     "edit": ("PATCH", "/entries/{memory}", ("memory",)),
 }
 _WAITING = ("search", "context")

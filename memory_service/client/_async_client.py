@@ -306,6 +306,32 @@ class AsyncMemoryClient:
         """Note that two statements are not about the same thing, so that none replaces the other."""
         return await self._connection.send(self._calls.distinguish(first, second))
 
+    async def keys(self) -> list[schemas.AccessKey]:
+        """All keys of the server without their secrets; for a key of the role `admin`, as `make_key` is."""
+        return (await self._connection.send(self._calls.keys())).keys
+
+    async def make_key(
+        self,
+        name: str,
+        *,
+        role: schemas.KeyRole = "write",
+        workspaces: Collection[str] = ("*",),
+        days: int | None = None,
+    ) -> schemas.MadeKey:
+        """Make a key of the server; its answer alone has the key itself.
+
+        Args:
+            name: Whose it is, or what for.
+            role: What it may do.
+            workspaces: Names of the workspaces that it is for; `*` is all of them.
+            days: After so many days it is no key any more; None for never.
+        """
+        return await self._connection.send(self._calls.make_key(name, role, workspaces, days))
+
+    async def withdraw_key(self, key_id: str) -> schemas.AccessKey:
+        """Withdraw a key by its id: it is none any more, in every process within a second."""
+        return await self._connection.send(self._calls.withdraw_key(key_id))
+
     async def reindex(
         self,
         paths: Collection[str] = (),

@@ -393,6 +393,22 @@ class Calls(Routes):
         body = schemas.make_request(schemas.Distinction, first=first, second=second)
         return self._post("/facts/distinctions", schemas.StoredMemory, body, new_key())
 
+    def keys(self) -> Call[schemas.AccessKeys]:
+        """The call for the keys of the server."""
+        return Call(method="GET", path="/v1/keys", answer=schemas.AccessKeys, safe=True)
+
+    def make_key(
+        self, name: str, role: schemas.KeyRole, workspaces: Collection[str], days: int | None
+    ) -> Call[schemas.MadeKey]:
+        """The call that makes a key."""
+        names = list_of_texts("workspaces", workspaces)
+        body = schemas.make_request(schemas.NewKey, name=name, role=role, workspaces=names, days=days)
+        return Call(method="POST", path="/v1/keys", answer=schemas.MadeKey, body=body)
+
+    def withdraw_key(self, key_id: str) -> Call[schemas.AccessKey]:
+        """The call that withdraws a key."""
+        return Call(method="DELETE", path=f"/v1/keys/{segment(key_id)}", answer=schemas.AccessKey)
+
     def receipt(self, receipt_id: str) -> Call[schemas.Receipt]:
         """The call for a receipt."""
         return self._get(f"/receipts/{segment(receipt_id)}", schemas.Receipt)

@@ -93,6 +93,7 @@ class AccessControl:
         self._records_by_id: dict[str, tuple[float, dict[str, Any] | None]] = {}
         self._use_times: dict[str, float] = {}
         self._key_check: tuple[float, bool] | None = None
+        self._is_always_required = False
         self.configure(settings_keys)
 
     def configure(self, settings_keys: Mapping[str, str]) -> None:
@@ -101,11 +102,17 @@ class AccessControl:
             (key.encode(), _configured_key(key, workspace)) for key, workspace in settings_keys.items()
         ]
 
+    def require(self) -> None:
+        """Have every request need a key from now on, with the last one withdrawn too."""
+        self._is_always_required = True
+
     def knows(self, key: str | None = None) -> bool:
         """True if `is_required`, or what a key allows, is told without a look into the storage."""
         if key is None:
-            return bool(self._settings_keys) or (
-                self._key_check is not None and time.monotonic() - self._key_check[0] < _KNOWN_SECONDS
+            return (
+                self._is_always_required
+                or bool(self._settings_keys)
+                or (self._key_check is not None and time.monotonic() - self._key_check[0] < _KNOWN_SECONDS)
             )
         key_id = _id_in(key)
         record = self._records_by_id.get(key_id)
@@ -114,7 +121,7 @@ class AccessControl:
 
     def is_required(self) -> bool:
         """True if requests need a key: as soon as there is one."""
-        if self._settings_keys:
+        if self._is_always_required or self._settings_keys:
             return True
         now = time.monotonic()
         if self._key_check is None or now - self._key_check[0] > _KNOWN_SECONDS:
@@ -175,6 +182,8 @@ class AccessControl:
         for name in workspaces:
             if name != EVERY_WORKSPACE:
                 check_workspace(name)
+        # Signs who signs in with it, and makes the home where nobody has written to it.
+        self._secret()
         key_id = secrets.token_hex(6)
         key = f"{_PREFIX}_{key_id}_{secrets.token_urlsafe(_SECRET_BYTES)}"
         now = self._now()
@@ -206,7 +215,7 @@ class AccessControl:
         Raises:
             NotFound: There is no such key, or it is one of the settings.
         """
-        fields = self._read(key_id)
+        fields = self._read(key_id) if _is_key_id(key_id) else None
         if fields is None or not self._records.erase(RecordKind.KEY, key=key_id):
             raise NotFound(f"There is no made key {key_id[:80]!r}. `memory-service keys list` shows all of them.")
         self._records.erase(RecordKind.KEY_USE, key=key_id)
@@ -240,7 +249,7 @@ class AccessControl:
     def _note_use(self, key_id: str) -> None:
         """The time of a use, stored now and then; a key does its work where that cannot be stored."""
         now = time.monotonic()
-        if _id_in(f"{_PREFIX}_{key_id}_") and now - self._use_times.get(key_id, -_NOTED_SECONDS) >= _NOTED_SECONDS:
+        if _is_key_id(key_id) and now - self._use_times.get(key_id, -_NOTED_SECONDS) >= _NOTED_SECONDS:
             self._use_times[key_id] = now
             with suppress(StorageFailed):
                 self._records.put(RecordKind.KEY_USE, key_id, self._now().isoformat(timespec="seconds").encode())
@@ -250,8 +259,11 @@ def _id_in(key: str) -> str:
     """The id in a made key; empty in others."""
     prefix, _, rest = key.partition("_")
     key_id, _, _ = rest.partition("_")
-    is_one = prefix == _PREFIX and len(key_id) == 12 and set(key_id) <= set("0123456789abcdef")
-    return key_id if is_one else ""
+    return key_id if prefix == _PREFIX and _is_key_id(key_id) else ""
+
+
+def _is_key_id(text: str) -> bool:
+    return len(text) == 12 and set(text) <= set("0123456789abcdef")
 
 
 def _hash_of(key: str) -> str:

@@ -113,5 +113,5 @@ def test_small_answers_are_not_held_back(tmp_path: Path) -> None:
 
 
 def test_an_open_address_without_a_key_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match="no API key is configured"):
+    with pytest.raises(InvalidRequest, match="there is no API key"):
         serve(settings(tmp_path, host="0.0.0.0", port=0))

@@ -16,7 +16,8 @@ from tests.memory_service.cli.commands import CommandLine
 
 COMMANDS = (
     "demo", "serve", "mcp", "connect", "disconnect", "reindex", "search", "context", "get", "remember",
-    "entries", "edit", "forget", "sessions", "hook", "workspaces", "join", "sync", "migrate", "status", "doctor",
+    "entries", "receipts", "facts", "edit", "forget", "sessions", "hook", "workspaces", "join", "sync", "migrate",
+    "keys", "status", "doctor",
 )  # fmt: skip
 HEAVY = ("numpy", "fastapi", "pydantic", "apsw", "onnxruntime", "tokenizers", "httpx", "rich", "uvicorn")
 
@@ -65,7 +66,7 @@ def test_every_option_and_argument_is_told(name: str) -> None:
             assert str(parameter.name).upper() in text.splitlines()[0]
 
 
-@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"demo", "serve", "sessions"}))
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"demo", "serve", "sessions", "keys"}))
 def test_every_command_takes_home_workspace_and_json(name: str) -> None:
     assert {"home", "workspace", "as_json"} <= {parameter.name for parameter in command(name).params}
 
