@@ -21,6 +21,7 @@ from memory_service.service import MemoryService
 from tests.memory_service.api.test_document import CONTRACT
 from tests.memory_service.cli.commands import CommandLine
 from tests.memory_service.client.colours import COLOURS
+from tests.memory_service.gateway.talking import gateway, user
 from tests.memory_service.mcp.hosts import ENGLISH, answer_of, by_http, failure_of
 from tests.serving import NO_TLS, RunningServer, own_process, serving, settings
 
@@ -195,6 +196,27 @@ def test_other_paths_of_providers_are_the_gateways(keyed: Keyed) -> None:
     for path in ("/v1/embeddings", "/v1/files", "/v1/audio/speech"):
         answer = keyed.server.http.post(path, json={}, headers=bearer(keyed.keys["read"]))
         assert answer.status_code == 403 and "this needs gateway" in answer.text, path
+
+
+def test_a_gateway_key_asks_models_and_nothing_else(tmp_path: Path) -> None:
+    with gateway(tmp_path / "home", "One.", "Two.", "Three.", api_keys="of-the-settings:default") as gate:
+        access = gate.server.app.state.shared.service.access
+        statuses = dict[str, tuple[int, int, int]]()
+        for role in ROLES:
+            headers = bearer(access.make(NewKey(name=role, role=role)).key)
+            body = {"model": "scripted/m", "messages": [user("Hello.")]}
+            http = gate.server.http
+            statuses[role] = (
+                http.post("/v1/chat/completions", json=body, headers=headers).status_code,
+                http.get("/v1/workspaces/default/sessions", headers=headers).status_code,
+                http.post("/v1/workspaces/default/memories", json={"text": "x"}, headers=headers).status_code,
+            )
+        assert statuses == {
+            "read": (403, 200, 403),
+            "write": (200, 200, 201),
+            "admin": (200, 200, 201),
+            "gateway": (200, 403, 403),
+        }
 
 
 @pytest.mark.parametrize("colour", COLOURS, ids=["sync", "async"])
