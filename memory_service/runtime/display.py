@@ -115,20 +115,25 @@ def shown_prompt(messages: Sequence[object]) -> list[ShownMessage]:
     return [_shown_message(message) for message in read_messages(messages, strict=False)]
 
 
-def shown_log(snapshot: SessionSnapshot) -> list[ShownMessage]:
-    """Everything ever said."""
+def shown_log(snapshot: SessionSnapshot, within: range | None = None) -> list[ShownMessage]:
+    """Everything ever said, or the messages with numbers in a range."""
     texts = texts_in(view_language(snapshot.state))
-    return [_shown_message(message.message, message.seq, texts=texts) for message in snapshot.state.messages]
+    return [
+        _shown_message(message.message, message.seq, texts=texts)
+        for message in snapshot.state.messages
+        if within is None or message.seq in within
+    ]
 
 
-def shown_view(snapshot: SessionSnapshot) -> list[ShownMessage]:
-    """The messages that the model sees, with the numbers that the log has for it."""
+def shown_view(snapshot: SessionSnapshot, within: range | None = None) -> list[ShownMessage]:
+    """The messages that the model sees, with the numbers that the log has for it; in a range, beside those without."""
     numbers = _numbers(snapshot, tail_of(snapshot.state, snapshot.shape))
     messages, texts = list[ShownMessage](), texts_in(view_language(snapshot.state))
     for message in snapshot.view().messages:
         known_number = numbers[_likeness(message)]
         seq = known_number.popleft() if known_number else None
-        messages.append(_shown_message(message, seq, _note(snapshot, message, seq), texts))
+        if seq is None or within is None or seq in within:
+            messages.append(_shown_message(message, seq, _note(snapshot, message, seq), texts))
     return messages
 
 

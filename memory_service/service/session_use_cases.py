@@ -87,12 +87,14 @@ class SessionUseCases(ABC):
 
         return details_of(self.sessions(workspace).snapshot(session_id))
 
-    def shown_messages(self, workspace: str, session_id: str, view: schemas.ViewName = "model") -> list[ShownMessage]:
-        """The messages of a session as a person reads them, with what was done to each."""
+    def shown_messages(
+        self, workspace: str, session_id: str, view: schemas.ViewName = "model", within: range | None = None
+    ) -> list[ShownMessage]:
+        """The messages of a session as a person reads them, with what was done to each; all, or a range of numbers."""
         from memory_service.runtime.display import shown_log, shown_view
 
         snapshot = self.sessions(workspace).snapshot(session_id)
-        return shown_log(snapshot) if view == "log" else shown_view(snapshot)
+        return shown_log(snapshot, within) if view == "log" else shown_view(snapshot, within)
 
     def update_session(
         self, workspace: str, session_id: str, **changes: Unpack[schemas.SessionChanges]

@@ -23,28 +23,23 @@ def session_page(visit: Visit) -> Response:
     service, workspace, session_id = visit.service, visit.workspace, str(visit.request.path_params["session_id"])
     session = service.session_status(workspace, session_id)
     details = service.session_details(workspace, session_id)
-    view = service.shown_messages(workspace, session_id, "model")
-    log = service.shown_messages(workspace, session_id, "log")
-    last = log[-1].seq or 0 if log else 0
-    until = visit.number("until", last, max(last, 1)) or last
-    messages = [message for message in log if message.seq is not None and message.seq <= until][-_PAGE:]
-    first = messages[0].seq if messages else 0
+    last = details.last_message
+    until = min(visit.number("until", last, max(last, 1)) or last, last)
+    shown = range(max(1, until - _PAGE + 1), until + 1)
+    view = service.shown_messages(workspace, session_id, "model", shown)
+    messages = service.shown_messages(workspace, session_id, "log", shown)
     by_seq: dict[int | None, Any] = {message.seq: message for message in view if message.seq is not None}
     notes = [message for message in view if message.seq is None or message.note == "checkpoint"]
     compactions = service.compactions(workspace, session_id).compactions
     return visit.page(
         "session",
         session=session,
-        details=details,
         rows=[_row(message, by_seq.get(message.seq)) for message in messages],
         placed=notes,
         compactions=compactions,
         pins=service.pins(workspace, session_id).pins,
         branches=_branches(visit, session_id),
-        first=first,
-        until=until,
-        last=last,
-        earlier=max(0, (first or 1) - 1),
+        earlier=shown.start - 1,
         later=min(last, until + _PAGE) if until < last else 0,
         fold=_FOLD_CHARS,
         at=visit.number("at", 0, last),
