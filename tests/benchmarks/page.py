@@ -118,6 +118,8 @@ def main(passages: int, count: int, rounds: int) -> dict[str, object]:
                 executable_path=shutil.which("chromium"), args=["--no-sandbox", "--no-proxy-server"]
             )
             window = browser.new_page(base_url=server.url)
+            # The first look at the facts of a large workspace reads all of its statements.
+            window.set_default_timeout(600_000)
             window.goto("/w/default/health")
             measured = {
                 "passages": service.status("default").passages,
