@@ -201,6 +201,13 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Tell how many failures count as tests of files: a number that grows hides a fault of the database."""
+    skips = terminalreporter.stats.get("skipped", ())
+    if count := sum(isinstance(skip.longrepr, tuple) and skip.longrepr[2] == LOOKS_INTO_FILES for skip in skips):
+        terminalreporter.write_line(f"{count} tests failed after they had looked into files of their home: skipped")
+
+
 class Recorder:
     """What all workers report of the costs, written when they have ended."""
 
