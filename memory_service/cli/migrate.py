@@ -24,12 +24,16 @@ if TYPE_CHECKING:
 )
 @click.option("--from", "source", default="", help="Move a home that is here: a folder, or an address postgresql://…")
 @click.option("--to", "target", default="", help="Move it there, where nothing is yet.")
+@click.option("--rewrite", is_flag=True, help="Take what was erased out of the database's files now.")
 @with_place
-def migrate(place: Place, source: str, target: str) -> None:
+def migrate(place: Place, source: str, target: str, *, rewrite: bool) -> None:
     """Bring the database up to date, or move a home.
 
     The database is the one that database_url names. The role needs the rights to make and change tables; servers of the
     version before go on meanwhile. One that is up to date stays as it is.
+
+    With --rewrite, the tables that hold what is remembered are rewritten, so that nothing of what was erased is left in
+    their files; each is locked meanwhile. Without it, servers do that within a day.
 
     With --from or --to, everything that is kept is copied from one place to the other, read again there and compared;
     the one that is not named is the home at hand. Stop the servers first. The source is only read. A move that was
@@ -42,8 +46,15 @@ def migrate(place: Place, source: str, target: str) -> None:
     if source or target:
         _move(place, settings, source, target)
         return
-    from memory_service.service import migrate_storage
+    from memory_service.service import migrate_storage, rewrite_storage
 
+    if rewrite:
+        rewritten = rewrite_storage(settings)
+        if place.as_json:
+            emit_value({"database": rewritten.database, "tables": rewritten.steps})
+        else:
+            click.echo(f"rewritten in {rewritten.database}: {', '.join(rewritten.steps)}")
+        return
     migration = migrate_storage(settings)
     if place.as_json:
         emit_value(migration._asdict())

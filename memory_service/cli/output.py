@@ -155,7 +155,11 @@ def erased_line(proof: Erased | None) -> str:
     if proof is None:
         return "the index could not be read, so nothing was looked for"
     passages = f"{proof.passages} passage{'' if proof.passages == 1 else 's'}"
-    return f"erased {passages}; looked for in {', '.join(proof.checked)}: nothing left"
+    lines = [f"erased {passages}; looked for in {', '.join(proof.checked)}: nothing left"]
+    for pending in proof.pending:
+        limit = f"; gone by {pending.until:%Y-%m-%d %H:%M %Z}" if pending.until else ""
+        lines.append(f"still in {pending.place}{limit}")
+    return "\n".join(lines)
 
 
 # Relevance in words, from what it begins: of the passages that answer a question about the sample, one in twenty has

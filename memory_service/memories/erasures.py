@@ -6,10 +6,11 @@ process is killed or a part fails. Who holds the lock and finds the mark knows t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from memory_service.errors import MemoryServiceError, StorageFailed
+from memory_service.schemas.base import PendingErasure
 from memory_service.storage.coordination import Coordination
 from memory_service.storage.record_store import RecordKind, RecordStore
 
@@ -25,11 +26,20 @@ class Erasures:
         records: Its small records.
         coordination: That of the home.
         workspace: Its name.
+        note: Notes that something was erased; gives where the engine of the storage still has it.
     """
 
-    def __init__(self, records: RecordStore, coordination: Coordination, workspace: str) -> None:
+    def __init__(
+        self,
+        records: RecordStore,
+        coordination: Coordination,
+        workspace: str,
+        note: Callable[[], Sequence[PendingErasure]] = tuple,
+    ) -> None:
         self._records = records
         self._coordination = coordination
+        self._note = note
+        self._is_noted = False
         self._lock = f"{workspace}/.locks/erase"
         # On a full disk there may be no room for a mark.
         self._unmarked = False
@@ -54,7 +64,7 @@ class Erasures:
         What is refused, before anything was erased, leaves the mark as it was.
         """
         with self._coordination.lock(self._lock):
-            before = self.is_marked
+            before, self._is_noted = self.is_marked, False
             with suppress(StorageFailed):
                 self.mark()
             left = list[str]()
@@ -64,10 +74,21 @@ class Erasures:
                 if error.status < 500 and not before:
                     self._unmark()
                 raise
+            if not self._is_noted:
+                self._note()
             if left:
                 self._unmarked = not self._has_mark()
             elif not before:
                 self._unmark()
+
+    def pending(self) -> list[PendingErasure]:
+        """Notes what is being erased, which is committed; gives where the storage still has it.
+
+        Raises:
+            StorageFailed: The note could not be stored.
+        """
+        self._is_noted = True
+        return list(self._note())
 
     def end_broken(self, work: Callable[[], list[str]]) -> list[str]:
         """Ends what was broken off, if something was and nobody is at it.
@@ -81,6 +102,7 @@ class Erasures:
         with suppress(MemoryServiceError), self._coordination.lock(self._lock, timeout_seconds=_LOOK_SECONDS):
             left = work() if self.is_marked else []
             if not left:
+                self._note()
                 self._unmark()
                 self._unmarked = False
             return left

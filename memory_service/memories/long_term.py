@@ -511,7 +511,7 @@ class LongTermMemory:
         if missing and not scrub:
             # On a full disk, what the log of the index took is room for another try.
             missing, scrub = self._refresh(paths), self._scrub()
-        missing = list(dict.fromkeys([*missing, *scrub]))
+        missing, pending = list(dict.fromkeys([*missing, *scrub])), self.erasures.pending()
         try:
             passages = self.index.erased_passages(before, paths) if before is not None else None
         except IndexerError as error:
@@ -523,7 +523,7 @@ class LongTermMemory:
             where = " and ".join(left)
             missing.append(f"index: what was erased is still in {where}. Run `memory-service reindex --full`.")
         checked_places = [place for place in ("files", *passages.checked) if place not in left]
-        return Erased(passages=passages.passages, checked=checked_places), missing
+        return Erased(passages=passages.passages, checked=checked_places, pending=pending), missing
 
     def _scrub(self) -> list[str]:
         """Take what is gone from files out of the prompts and out of the index; what of that failed."""

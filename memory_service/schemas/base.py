@@ -6,6 +6,7 @@ works with a newer server.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -68,11 +69,23 @@ class Answer(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
+class PendingErasure(Answer):
+    """A place that still holds what was erased, where nobody is answered from it."""
+
+    place: str = Field(description="Where it is still, in a few words.")
+    until: dt.datetime | None = Field(
+        default=None, description="When it is gone from there at the latest; null where that is not ours to say."
+    )
+
+
 class Erased(Answer):
     """The proof of an erasure: what a look at the index shows after it."""
 
     passages: int = Field(description="How many passages are gone.")
     checked: list[str] = Field(description="Where they were looked for and not found.")
+    pending: list[PendingErasure] = Field(
+        default=[], description="Where a database still holds it; empty where everything is in files."
+    )
 
 
 Proof = Annotated[

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from memory_service.runtime.session_options import preset_settings
     from memory_service.service.cold_start import open_at_once, without_collector
     from memory_service.service.facade import MemoryService
-    from memory_service.storage.engines import migrate_storage, move_storage
+    from memory_service.storage.engines import migrate_storage, move_storage, rewrite_storage
     from memory_service.storage.sample import SAMPLES, Recording, copy_sample
 
 __all__ = [
@@ -67,6 +67,7 @@ __all__ = [
     "open_at_once",
     "preset_settings",
     "reader_failures",
+    "rewrite_storage",
     "shown_prompt",
     "translate_call",
     "without_collector",
@@ -79,7 +80,7 @@ _MODULES = {
     "memory_service.conversations.call_places": ("CallOverview", "call_overview"),
     "memory_service.conversations.seals": ("is_sealed_here",),
     "memory_service.llm.translation": ("TranslatedCall", "UpstreamAnswer", "end_translating", "translate_call"),
-    "memory_service.storage.engines": ("migrate_storage", "move_storage"),
+    "memory_service.storage.engines": ("migrate_storage", "move_storage", "rewrite_storage"),
     "memory_service.storage.sample": ("SAMPLES", "Recording", "copy_sample"),
     "memory_service.messages.response_items": ("TRIGGER", "items_of_messages", "messages_of_items"),
     "memory_service.messages.server_events": ("EventSplitter", "ServerEvent", "Unreadable"),

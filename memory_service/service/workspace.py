@@ -182,7 +182,7 @@ class OpenWorkspaces:
     def _open_memory(self, workspace: str, parts: WorkspaceStorage) -> LongTermMemory:
         settings = self._settings
         files = MemoryStore(parts.documents, now=settings.now, max_bytes=settings.max_file_bytes)
-        erasures = Erasures(parts.records, self.storage.coordination, workspace)
+        erasures = Erasures(parts.records, self.storage.coordination, workspace, self.storage.note_erasure)
         return LongTermMemory(files, self._index(parts), parts.records, erasures, lambda: parts.logs, rests=self._rests)
 
     def _recover(self, memory: LongTermMemory, workspace: str) -> None:

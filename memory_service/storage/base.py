@@ -20,6 +20,7 @@ from memory_service.storage.record_store import RecordStore
 
 if TYPE_CHECKING:
     from indexer import IndexStore, Source
+    from memory_service.schemas.base import PendingErasure
     from memory_service.storage.home_join import HomeJoin
     from memory_service.storage.logs import LogStore
 
@@ -154,6 +155,20 @@ class Storage(Protocol):
 
     def other_homes(self) -> list[HomeJoin]:
         """Homes that somebody may have written to instead of this one, and what this one lacks of them."""
+
+    def note_erasure(self) -> Sequence[PendingErasure]:
+        """Notes that something was erased; gives where it may still be, none of files.
+
+        Raises:
+            StorageFailed: The note could not be stored.
+        """
+
+    def rewrite(self) -> Sequence[str]:
+        """Takes what was erased out of the engine's own files now; gives the names of the parts that it rewrote.
+
+        Raises:
+            StorageFailed: A part could not be rewritten; the others are.
+        """
 
     def fault(self) -> str:
         """Why nothing can be written; empty if it can. Writes nothing."""

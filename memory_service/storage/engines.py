@@ -61,6 +61,21 @@ def migrate_storage(settings: Settings) -> StorageMigration:
     return StorageMigration(*migrate_database(address, settings.database_direct_url.get_secret_value()))
 
 
+def rewrite_storage(settings: Settings) -> StorageMigration:
+    """Takes what was erased out of the files of the database that the settings name; the tables that were rewritten.
+
+    Raises:
+        InvalidRequest: They name none.
+        StorageFailed: A table could not be rewritten.
+    """
+    if not settings.database_url.get_secret_value():
+        raise InvalidRequest(
+            f"The home {settings.home} is in files, where nothing is left of what is erased. There is nothing to do."
+        )
+    with closing(open_storage(settings)) as storage:
+        return StorageMigration(storage.place, list(storage.rewrite()))
+
+
 def move_storage(
     settings: Settings, source: str, target: str, *, progress: Callable[[str, int, int], object] = lambda *_: None
 ) -> HomeMove:

@@ -29,7 +29,7 @@ from memory_service.storage.record_store import RecordKind, RecordStore, StoredR
 HOME = ""
 _MARK = "source"
 # All but those of a moment, and of a move.
-_KINDS = [kind for kind in RecordKind if kind not in (RecordKind.ERASURE, RecordKind.MOVE)]
+_KINDS = [kind for kind in RecordKind if kind not in (RecordKind.ERASURE, RecordKind.REWRITE, RecordKind.MOVE)]
 # A record that goes so soon would be missing when the two are compared.
 _SOON = dt.timedelta(hours=1)
 # So much of a document is held in memory.

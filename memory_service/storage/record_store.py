@@ -34,6 +34,8 @@ class RecordKind(StrEnum):
     REPLY = "reply"
     # An answer that may hold what was said, so that it is erased with that.
     SESSION_REPLY = "session reply"
+    # One for each erasure, of a home: what it deleted is in the engine's own files until these are rewritten.
+    REWRITE = "rewrite"
     # One, of a home: where it was moved from.
     MOVE = "move"
     # A key without its secret, and the time at which it was used last; of the home.

@@ -129,6 +129,12 @@ CREATE TABLE index_packs (
     FOREIGN KEY (ws, gen) REFERENCES index_heads ON DELETE CASCADE
 );
 
+-- What is deleted would stay in samples of the content.
+ALTER TABLE index_passages
+    ALTER heading SET STATISTICS 0, ALTER text SET STATISTICS 0, ALTER terms SET STATISTICS 0;
+ALTER TABLE index_vectors ALTER vector SET STATISTICS 0;
+ALTER TABLE index_packs ALTER content SET STATISTICS 0;
+
 DO $$
 DECLARE
     name text;

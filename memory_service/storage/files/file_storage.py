@@ -28,6 +28,7 @@ from memory_service.storage.files.file_records import FileRecords
 from memory_service.storage.files.shared_database import DatabaseRecords, SharedDatabase
 
 if TYPE_CHECKING:
+    from memory_service.schemas.base import PendingErasure
     from memory_service.storage.home_join import HomeJoin
     from memory_service.storage.logs import LogStore
 
@@ -179,6 +180,14 @@ class FileStorage:
         from memory_service.storage.files.joining import other_homes
 
         return other_homes(self._home)
+
+    def note_erasure(self) -> list[PendingErasure]:
+        """Nothing: what is erased leaves no byte in a file."""
+        return []
+
+    def rewrite(self) -> list[str]:
+        """Nothing: what is erased leaves no byte in a file."""
+        return []
 
     def fault(self) -> str:
         """Why nothing can be written into the home, or where it would be made."""

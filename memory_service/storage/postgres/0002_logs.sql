@@ -38,6 +38,9 @@ CREATE TABLE blob_refs (
     PRIMARY KEY (ws, sha256, session, seq)
 );
 CREATE INDEX blob_refs_of_sessions ON blob_refs (ws, session, seq);
+-- What is deleted would stay in samples of the content.
+ALTER TABLE log_records ALTER rest SET STATISTICS 0;
+ALTER TABLE blobs ALTER content SET STATISTICS 0;
 ALTER TABLE sessions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE log_records ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE blobs ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;

@@ -26,9 +26,11 @@ from memory_service.storage.postgres.postgres_documents import PostgresDocuments
 from memory_service.storage.postgres.postgres_logs import PostgresLogs
 from memory_service.storage.postgres.postgres_records import ExpiredRecords, PostgresRecords
 from memory_service.storage.postgres.postgres_source import PostgresSource
+from memory_service.storage.postgres.table_rewrites import TableRewrites
 from memory_service.storage.postgres.workspace_rows import storage_errors
 
 if TYPE_CHECKING:
+    from memory_service.schemas.base import PendingErasure
     from memory_service.storage.home_join import HomeJoin
 
 
@@ -62,6 +64,7 @@ class PostgresStorage:
         self._expiry = ExpiredRecords()
         self.coordination = PostgresCoordination(self._database)
         self.records = PostgresRecords(self._database, "", self._expiry)
+        self._rewrites = TableRewrites(self._database, self.records, self.coordination)
 
     @property
     def place(self) -> str:
@@ -160,8 +163,9 @@ class PostgresStorage:
             )
 
     def sweep(self, name: str) -> None:
-        """Nothing: what a killed writer began is rolled back."""
+        """Nothing of the rows, as what a killed writer began is rolled back; tables are rewritten when that is due."""
         check_workspace(name)
+        self._rewrites.start()
 
     def join(self, home: Path, *, dry_run: bool = False) -> HomeJoin:
         """Refused: folders of another home are not copied into a database by this."""
@@ -172,6 +176,14 @@ class PostgresStorage:
     def other_homes(self) -> list[HomeJoin]:
         """None: no folder stands for a database."""
         return []
+
+    def note_erasure(self) -> Sequence[PendingErasure]:
+        """The tables until they are rewritten, the write-ahead log, backups."""
+        return self._rewrites.note()
+
+    def rewrite(self) -> Sequence[str]:
+        """Rewrites the tables that hold contents, which are locked meanwhile, one after another."""
+        return self._rewrites.run()
 
     def fault(self) -> str:
         """Why nothing can be written into the database."""
@@ -193,6 +205,7 @@ class PostgresStorage:
 
     def close(self) -> None:
         """Gives all connections back."""
+        self._rewrites.close()
         self.coordination.close()
         self._database.close()
 

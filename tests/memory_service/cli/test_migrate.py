@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -88,3 +89,25 @@ def test_a_place_that_cannot_be_is_refused(home: Path, tmp_path: Path) -> None:
     with announce_server(home, "http://127.0.0.1:1", "x" * 32):
         code, _, text = moved(home, "--to", str(tmp_path / "new"))
         assert code == 1 and "Stop it" in text
+
+
+def test_a_person_is_told_what_a_database_still_holds_and_has_it_rewritten(
+    tmp_path: Path, migrated_database: str
+) -> None:
+    code, _, said = moved(tmp_path, "--rewrite")
+    assert code != 0 and "is in files, where nothing is left" in said
+    words = {**os.environ, **WORDS, "MEMORY_SERVICE_DATABASE_URL": migrated_database}
+    for arguments, answers in {
+        ("remember", "The vault opens with a word."): [],
+        ("forget", "--search", "vault opens", "--yes"): [
+            "still in the tables of the database",
+            "; gone by 20",
+            "backups",
+        ],
+        ("migrate", "--rewrite"): ["rewritten in", "documents, log_records"],
+    }.items():
+        line = [sys.executable, "-m", "memory_service", *arguments, "--home", str(tmp_path)]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=300, env=words)
+        assert done.returncode == 0, done.stderr
+        for answer in answers:
+            assert answer in done.stdout
