@@ -7,12 +7,17 @@ from collections.abc import Iterator, Sequence
 
 from indexer.engine.chains import DayChains, FactResolver
 from indexer.language.facts import thing_number
-from indexer.stores.base import IndexStore, OfFile, StoredPassage
+from indexer.stores.base import IndexStore, OfSharedThings, StoredPassage
 from indexer.types import SearchFilter, Statement
+
+# The last stored passages are looked at; to read the facts in one takes milliseconds.
+_LOOKED_AT = 400
+# Of each fact so many dated values, and as many others.
+_MOST_VALUES = 64
 
 
 def changed_facts(store: IndexStore, chains: DayChains, filter: SearchFilter) -> list[tuple[Statement, ...]]:
-    """The facts whose value was replaced, each with all its values, oldest first; the last changed first.
+    """The facts whose value was replaced, each with its values, oldest first; the last changed first.
 
     Args:
         store: The index, within a read.
@@ -21,9 +26,7 @@ def changed_facts(store: IndexStore, chains: DayChains, filter: SearchFilter) ->
     """
     passages = [
         passage
-        for state in store.file_states().values()
-        if not filter.sources or state.source in filter.sources
-        for passage in store.passages(OfFile(state.path)).values()
+        for passage in store.passages(OfSharedThings(_LOOKED_AT)).values()
         if filter.passes(passage.source, passage.path, passage.passage)
     ]
     # What has no day stands at the end.
@@ -39,9 +42,9 @@ def _facts_of(
 ) -> Iterator[tuple[Statement, ...]]:
     resolver = FactResolver(store, chains, filter, history=True)
     claims = {statement.claim.thing: statement.claim for passage in passages for statement in chains.stated_in(passage)}
-    chains.read(store, claims.values(), -1)
+    chains.read(store, claims.values(), _MOST_VALUES)
     for thing in claims:
-        chain = chains.chain(thing_number(thing), -1)
+        chain = chains.chain(thing_number(thing), _MOST_VALUES)
         if "=" in thing or all(resolver.replacer(chain, old) is None for old in chain.statements):
             continue
         current = chain.current

@@ -118,10 +118,24 @@ class OfThings(NamedTuple):
     least: int = 1
 
 
+class OfSharedThings(NamedTuple):
+    """Passages that state a thing which another one states, too, the last stored first.
+
+    Attributes:
+        limit: Largest number of them.
+    """
+
+    limit: int
+
+
 class OfTags(NamedTuple):
     """Passages that have all of some tags, see `SearchFilter.tags`."""
 
     tags: tuple[str, ...]
+
+
+# Which passages: those of some keys, or as described at the class.
+Which: TypeAlias = Sequence[int] | OfFile | Unembedded | OfThings | OfTags | OfSharedThings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,7 +408,7 @@ class IndexStore(Protocol):
         """Known versions, by path: of every file, or of at most so many; see `FileState.known_version`."""
         ...
 
-    def passages(self, which: Sequence[int] | OfFile | Unembedded | OfThings | OfTags) -> dict[int, StoredPassage]:
+    def passages(self, which: Which) -> dict[int, StoredPassage]:
         """Passages by key: of some keys, a file, things or tags, or without a vector, in the order described there.
 
         Unknown keys and files are left out.

@@ -29,6 +29,7 @@ from indexer.stores.base import (
     FileWrite,
     Head,
     OfFile,
+    OfSharedThings,
     OfTags,
     OfThings,
     SegmentSource,
@@ -38,6 +39,7 @@ from indexer.stores.base import (
     TermPosting,
     Unembedded,
     Version,
+    Which,
     Written,
 )
 from indexer.stores.corpus_reader import CorpusReader, CorpusRows
@@ -201,13 +203,13 @@ class SqliteStore:
         most = -1 if limit is None else limit
         return dict(self._database.rows(f"SELECT path, {column} FROM files LIMIT ?", (most,)))
 
-    def passages(self, value: Sequence[int] | OfFile | Unembedded | OfThings | OfTags) -> dict[int, StoredPassage]:
+    def passages(self, value: Which) -> dict[int, StoredPassage]:
         """See `IndexStore`."""
         return select_passages(self._database, value) if self._holds(value) else {}
 
-    def _holds(self, value: Sequence[int] | OfFile | Unembedded | OfThings | OfTags) -> bool:
+    def _holds(self, value: Which) -> bool:
         """False if there are no tables to select from; keys come from an index."""
-        if isinstance(value, OfThings):
+        if isinstance(value, OfThings | OfSharedThings):
             return bool(self._head.now().fact_rules)
         return not isinstance(value, OfFile | Unembedded | OfTags) or self._head.has_tables()
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from indexer.stores.base import OfFile, OfTags, OfThings, StoredPassage, Unembedded
+from indexer.stores.base import OfFile, OfSharedThings, OfTags, OfThings, StoredPassage, Unembedded, Which
 from indexer.stores.row_values import passage_of
 from indexer.stores.sqlite_rows import PASSAGE_COLUMNS, tag_conditions
 from indexer.types import AUTHORITY, CUE_BITS, ROLE_BITS, ROLES
@@ -24,9 +24,7 @@ _AMONG_PATHS = """ AND EXISTS (SELECT 1 FROM files f, json_each(?) j WHERE f.fil
     AND (f.path = j.value OR substr(f.path, 1, length(j.value) + 1) = j.value || '/'))"""
 
 
-def select_passages(
-    database: Database, value: Sequence[int] | OfFile | Unembedded | OfThings | OfTags
-) -> dict[int, StoredPassage]:
+def select_passages(database: Database, value: Which) -> dict[int, StoredPassage]:
     """Passages by key; see `IndexStore.passages`.
 
     Args:
@@ -40,6 +38,8 @@ def select_passages(
             rows = _unembedded_rows(database, value)
         case OfThings():
             rows = _of_things(database, value)
+        case OfSharedThings(limit=limit):
+            rows = _of_shared_things(database, limit)
         case OfTags(tags=tags):
             rows = _of_tags(database, tags)
         case _:
@@ -103,6 +103,18 @@ def _of_things(database: Database, things: OfThings) -> Iterator[Row]:
                     p.ordinal DESC LIMIT ?""",
                 (thing, things.limit),
             )
+
+
+def _of_shared_things(database: Database, limit: int) -> list[Row]:
+    return database.rows(
+        f"""SELECT {_STORED} FROM (
+                SELECT DISTINCT key FROM facts WHERE thing IN (
+                    SELECT thing FROM facts GROUP BY thing HAVING count(*) > 1)
+                ORDER BY key DESC LIMIT ?)
+            JOIN passages p USING (key) JOIN files f USING (file) LEFT JOIN labels l USING (label)
+            ORDER BY p.key DESC""",
+        (limit,),
+    )
 
 
 def _of_tags(database: Database, tags: Sequence[str]) -> list[Row]:

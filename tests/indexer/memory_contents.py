@@ -185,6 +185,14 @@ class Contents:
                 keys += self._newest(among, which.limit)
         return keys
 
+    def sharing(self, limit: int) -> list[int]:
+        """Keys of passages that state what another one states, too."""
+        keys = dict[int, set[int]]()
+        for file in self.files.values():
+            for thing, stating in file.keys_by_thing.items():
+                keys.setdefault(thing, set()).update(stating)
+        return sorted({key for among in keys.values() if len(among) > 1 for key in among}, reverse=True)[:limit]
+
     def _newest(self, keys: Sequence[int], limit: int) -> list[int]:
         stored = [row.stored for key in keys if (row := self.row(key))]
         dated = sorted((each for each in stored if each.passage.written), key=_newness)

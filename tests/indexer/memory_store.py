@@ -35,6 +35,7 @@ from indexer.stores.base import (
     Head,
     IndexStore,
     OfFile,
+    OfSharedThings,
     OfTags,
     OfThings,
     StoreCounts,
@@ -44,6 +45,7 @@ from indexer.stores.base import (
     Unembedded,
     Unfinished,
     Version,
+    Which,
     Written,
 )
 from indexer.types import Fingerprint, SearchFilter, Vectors
@@ -170,7 +172,7 @@ class InMemoryStore:
         files = self.contents.files
         return {path: files[path].state.known_version for path in [*files][:limit]}
 
-    def passages(self, which: Sequence[int] | OfFile | Unembedded | OfThings | OfTags) -> dict[int, StoredPassage]:
+    def passages(self, which: Which) -> dict[int, StoredPassage]:
         """See `IndexStore`."""
         now = self.contents
         match which:
@@ -182,6 +184,8 @@ class InMemoryStore:
                 rows = [row for key in now.unembedded_keys(which) if (row := now.row(key))]
             case OfThings():
                 rows = [row for key in now.stating(which) if (row := now.row(key))]
+            case OfSharedThings(limit=limit):
+                rows = [row for key in now.sharing(limit) if (row := now.row(key))]
             case OfTags(tags=tags):
                 rows = [row for file in now.files.values() for row in file.tagged_rows if row.has(tags)]
             case _:

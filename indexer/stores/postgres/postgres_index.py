@@ -19,14 +19,11 @@ from indexer.stores.base import (
     FileState,
     FileWrite,
     Head,
-    OfFile,
-    OfTags,
-    OfThings,
     StoreCounts,
     StoredPassage,
     TermPosting,
-    Unembedded,
     Version,
+    Which,
     Written,
 )
 from indexer.stores.corpus_reader import CorpusReader, CorpusRows
@@ -100,7 +97,7 @@ class PostgresIndex:
         )
         return {text_of(path): version for path, version in rows}
 
-    def passages(self, which: Sequence[int] | OfFile | Unembedded | OfThings | OfTags) -> dict[int, StoredPassage]:
+    def passages(self, which: Which) -> dict[int, StoredPassage]:
         """See `IndexStore`."""
         return read_passages(self._heads, which)
 

@@ -8,7 +8,7 @@ from typing import Any, Final, LiteralString
 import numpy as np
 
 from indexer.corpus import COLUMNS, Ints
-from indexer.stores.base import OfFile, OfTags, OfThings, StoredPassage, Unembedded
+from indexer.stores.base import OfFile, OfSharedThings, OfTags, OfThings, StoredPassage, Unembedded, Which
 from indexer.stores.postgres.postgres_heads import PostgresHeads, bytes_of, text_of
 from indexer.stores.row_values import passage_of
 from indexer.types import AUTHORITY, CUE_BITS, ROLE_BITS, ROLES
@@ -40,10 +40,15 @@ _OF_THINGS: Final[LiteralString] = f"""
     ) = %(least)s
     ORDER BY t.place, d.undated, p.role, p.written >> 1 DESC, p.ordinal DESC, p.key"""
 
+_OF_SHARED_THINGS: Final[LiteralString] = f"""
+    SELECT {_STORED} FROM (
+        SELECT DISTINCT x.key FROM index_facts x WHERE x.ws = %(ws)s AND x.gen = %(gen)s AND x.thing IN (
+            SELECT thing FROM index_facts WHERE ws = %(ws)s AND gen = %(gen)s GROUP BY thing HAVING count(*) > 1)
+        ORDER BY x.key DESC LIMIT %(limit)s) k
+    JOIN index_passages p ON {_OWN} AND p.key = k.key {_FILE} {_LABEL} ORDER BY p.key DESC"""
 
-def read_passages(
-    heads: PostgresHeads, value: Sequence[int] | OfFile | Unembedded | OfThings | OfTags
-) -> dict[int, StoredPassage]:
+
+def read_passages(heads: PostgresHeads, value: Which) -> dict[int, StoredPassage]:
     """Passages by key; see `IndexStore.passages`."""
     match value:
         case OfFile():
@@ -60,6 +65,8 @@ def read_passages(
                 limit=None if value.limit < 0 else value.limit,
                 least=value.least,
             )
+        case OfSharedThings(limit=limit):
+            rows = heads.rows(_OF_SHARED_THINGS, limit=limit)
         case OfTags(tags=tags):
             condition, tag_values = tags_condition(tags)
             rows = heads.rows(

@@ -29,6 +29,7 @@ from indexer.stores.base import (
     IndexStore,
     NewPassage,
     OfFile,
+    OfSharedThings,
     OfTags,
     OfThings,
     StoredPassage,
@@ -204,7 +205,7 @@ def test_before_the_first_write_there_is_nothing(open_store: Open, tmp_path: Pat
     assert store.file_versions(1) == {}
     assert store.file_states() == {}
     assert store.file_versions() == {}
-    for which in (OfFile("MEMORY.md", 0), Unembedded(9), OfThings((1,), 9, 1), OfTags(("ops",))):
+    for which in (OfFile("MEMORY.md", 0), Unembedded(9), OfThings((1,), 9, 1), OfTags(("ops",)), OfSharedThings(9)):
         assert store.passages(which) == {}
     assert store.postings(["x"]) == []
     store.check()
@@ -286,6 +287,19 @@ def test_revisions_and_keys_only_grow(store: IndexStore) -> None:
     keys += keys_of(store, "memory/5.md")
     assert revisions == sorted(set(revisions))
     assert keys == sorted(set(keys))
+
+
+def test_things_that_several_passages_state(store: IndexStore) -> None:
+    texts = ["Ana lives in Lisbon.", "Ana moved to Porto.", "Ben lives in Rome."]
+    things = [(1, 2), (1,), (3,)]
+    inserted = tuple(
+        replace(new(number, passage(text), path="MEMORY.md"), things=stated)
+        for number, (text, stated) in enumerate(zip(texts, things, strict=True))
+    )
+    write = FileWrite(path="MEMORY.md", state=state("MEMORY.md"), expected_revision=0, inserted=inserted)
+    store.write([write], fact_rules="facts")
+    assert [each.passage.text for each in store.passages(OfSharedThings(9)).values()] == [texts[1], texts[0]]
+    assert [each.passage.text for each in store.passages(OfSharedThings(1)).values()] == [texts[1]]
 
 
 def test_a_reset_forgets_everything(store: IndexStore) -> None:

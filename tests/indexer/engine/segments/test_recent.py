@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 
 import pytest
 
 from indexer.corpus import Corpus
 from indexer.engine.segments.file_words import Recent, load_recent
-from indexer.stores.base import OfFile, OfTags, OfThings, StoredPassage, Unembedded
+from indexer.stores.base import StoredPassage, Which
 from indexer.stores.sqlite import SqliteStore
 from tests.indexer.test_corpus import edit
 from tests.indexer.workspace import Workspace
@@ -20,7 +19,7 @@ class Counted(SqliteStore):
 
     read = 0
 
-    def passages(self, which: Sequence[int] | OfFile | Unembedded | OfThings | OfTags) -> dict[int, StoredPassage]:
+    def passages(self, which: Which) -> dict[int, StoredPassage]:
         found = super().passages(which)
         self.read += len(found)
         return found
