@@ -8,14 +8,14 @@ from memory_service.web.visit import Visit
 
 
 def health_page(visit: Visit) -> Response:
-    """All findings, each with its remedy."""
+    """The state at once, and behind it all findings, which take a second or two, each with its remedy."""
     service, workspace = visit.service, visit.workspace
     operation = None
     if operation_id := visit.query.get("operation", "")[:80]:
         operation = service.operation(workspace, operation_id)
     return visit.page(
         "health",
-        checks=[] if operation else list(service.examine(workspace)),
+        checks=list(service.examine(workspace)) if visit.query.get("checks") == "yes" else None,
         status=service.status(workspace),
         operation=operation,
     )

@@ -20,7 +20,11 @@ def receipt_list(visit: Visit) -> Response:
     """The newest receipts, of a session or of all."""
     session_id = visit.query.get("session", "")[:200]
     answer = visit.service.receipts(visit.workspace, session_id=session_id or None, limit=_MOST_RECEIPTS)
-    return visit.page("receipts", receipts=answer.receipts, session_id=session_id)
+    points = [
+        {"memory": receipt.tokens, "free": max(0, receipt.budget_tokens - receipt.tokens)}
+        for receipt in reversed(answer.receipts)
+    ]
+    return visit.page("receipts", receipts=answer.receipts, points=points, session_id=session_id)
 
 
 def receipt_page(visit: Visit) -> Response:

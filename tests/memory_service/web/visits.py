@@ -29,6 +29,7 @@ VIEWS = (
     "/review",
     "/review?since=2026-01-01",
     "/health",
+    "/health?checks=yes",
 )
 # Elements without an end.
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr rect".split())
