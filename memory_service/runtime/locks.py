@@ -21,8 +21,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from indexer.common import THROTTLE
-from memory_service.errors import CallCancelled, Conflict, InvalidRequest, TooManyRequests
-from memory_service.storage.coordination import Coordination, LockTaken
+from memory_service.errors import CallCancelled, Conflict, InvalidRequest, StorageFailed, TooManyRequests
+from memory_service.storage.coordination import Coordination
 
 SessionKey = tuple[str, str]
 
@@ -194,6 +194,8 @@ def _lane(coordination: Coordination, key: SessionKey, patience: _Patience) -> I
                 lane = coordination.lane(f"{workspace}/.locks/session-{session_id}", timeout_seconds=patience.step())
                 stack.enter_context(lane)
                 break
-            except LockTaken:
+            except StorageFailed as error:
+                if error.retry_after_seconds is None:
+                    raise
                 patience.check(key)
         yield

@@ -17,10 +17,14 @@ from memory_service.errors import StorageFailed
 KEPT_MESSAGES = 256
 LOCK_SECONDS = 30.0
 LEASE_SECONDS = 30.0
+_AGAIN_SECONDS = 1.0
 
 
-class LockTaken(StorageFailed):
-    """Others kept a lock for longer than somebody waited."""
+def lock_taken(name: str, seconds: float) -> StorageFailed:
+    """The error of a lock that others kept for longer than somebody waited: the one that says when to try again."""
+    error = StorageFailed(f"Others kept the lock {name} for more than {seconds:g} s. Try again later.")
+    error.retry_after_seconds = _AGAIN_SECONDS
+    return error
 
 
 class ChannelMessage(NamedTuple):
@@ -50,7 +54,7 @@ class Coordination(Protocol):
         Files leave the order between processes to the checks of the log, and give it at once.
 
         Raises:
-            LockTaken: Others kept it too long.
+            StorageFailed: Others kept it too long, see `lock_taken`.
             StorageFailed: The storage has none, or it was lost while the block ran.
         """
 

@@ -95,7 +95,7 @@ def _of_file(heads: PostgresHeads, value: OfFile) -> Sequence[tuple[Any, ...]]:
     if value.first < 0:
         return heads.rows(f"{query} ORDER BY p.ordinal DESC LIMIT 1", path=bytes_of(value.path))
     return heads.rows(
-        f"{query} AND p.ordinal >= %(first)s AND p.ordinal < %(before)s ORDER BY p.ordinal",
+        f"{query} AND p.ordinal >= %(first)s AND p.ordinal < %(before)s ORDER BY p.ordinal, p.key",
         path=bytes_of(value.path),
         first=value.first,
         before=(1 << 31) - 1 if value.before is None else value.before,
@@ -145,7 +145,7 @@ def read_passage_table(heads: PostgresHeads, files: Sequence[int], first: int) -
         for name in columns
     )
     ((raw,),) = heads.rows(
-        f"""SELECT coalesce(string_agg({packed}, '' ORDER BY p.file, p.ordinal), '') FROM index_passages p
+        f"""SELECT coalesce(string_agg({packed}, '' ORDER BY p.file, p.ordinal, p.key), '') FROM index_passages p
             WHERE {_OWN} AND p.file = ANY(%(files)s::bigint[]) AND p.ordinal >= %(first)s""",
         files=[*files],
         first=first,

@@ -21,7 +21,7 @@ from contextlib import suppress
 from typing import Any, Final, LiteralString, TypeAlias
 
 from indexer import StoreError
-from indexer.stores import PostgresDatabase
+from indexer.stores import DatabaseUnreachable, PostgresDatabase
 
 _BEAT_SECONDS: Final = 0.5
 # A line that was silent for so long is ended by the database.
@@ -195,6 +195,9 @@ class DirectLine:
     def _hear(self) -> int:
         """Take the notices that have come, which statements take as well; gives what to wait at for the next."""
         connection = self._connection
+        if connection is None:
+            # A statement of another thread found it broken, and let it go.
+            raise DatabaseUnreachable("The direct connection to the database is lost. It is made anew at once.")
         try:
             with self._database.errors():
                 connection.pgconn.consume_input()

@@ -19,7 +19,7 @@ from typing import Final, LiteralString
 from indexer import StoreError
 from indexer.stores import PostgresDatabase
 from memory_service.errors import StorageFailed
-from memory_service.storage.coordination import KEPT_MESSAGES, LEASE_SECONDS, LOCK_SECONDS, ChannelMessage, LockTaken
+from memory_service.storage.coordination import KEPT_MESSAGES, LEASE_SECONDS, LOCK_SECONDS, ChannelMessage, lock_taken
 from memory_service.storage.postgres.direct_line import SILENCE_SECONDS, DirectLine, Execute, LineLost
 from memory_service.storage.postgres.workspace_rows import storage_errors
 
@@ -101,7 +101,7 @@ class PostgresCoordination:
         """See `Coordination`; raises `StorageFailed` at its end as well, if it was lost meanwhile."""
         deadline = time.monotonic() + timeout_seconds
         if not self._turns.enter(name, timeout_seconds):
-            raise _lock_error(name, timeout_seconds)
+            raise lock_taken(name, timeout_seconds)
         try:
             number = self._take(name, deadline, timeout_seconds)
             try:
@@ -224,7 +224,7 @@ class PostgresCoordination:
                         return self._line.number
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise _lock_error(name, timeout_seconds)
+                    raise lock_taken(name, timeout_seconds)
                 free.wait(min(left, _RETRY_SECONDS))
                 free.clear()
         finally:
@@ -301,7 +301,3 @@ def _key(name: str) -> int:
 def _mark(name: str) -> str:
     """A name in notices, which hold no names."""
     return hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
-
-
-def _lock_error(name: str, seconds: float) -> LockTaken:
-    return LockTaken(f"Others kept the lock {name} for more than {seconds:g} s. Try again later.")

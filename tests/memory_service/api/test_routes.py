@@ -84,7 +84,7 @@ def test_files_are_listed_read_in_pieces_written_and_erased(running_server: Runn
     gone = http.delete(f"{W}/memories/MEMORY.md")
     assert gone.json() == {
         "path": "MEMORY.md",
-        "erased": {"passages": 1, "checked": ["files", "rows", "full text", "vectors"]},
+        "erased": {"passages": 1, "checked": ["files", "rows", "full text", "vectors"], "pending": []},
         "degraded": [],
     }
     assert not (running_server.home / "default" / "MEMORY.md").exists()

@@ -57,7 +57,7 @@ def test_a_session_is_begun_listed_changed_and_erased(server: RunningServer) -> 
     assert log.is_file()
     assert ok(server.http.delete(place)) == {
         "session_id": "first",
-        "erased": {"passages": 0, "checked": ["files", "rows", "full text", "vectors"]},
+        "erased": {"passages": 0, "checked": ["files", "rows", "full text", "vectors"], "pending": []},
         "degraded": [],
     }
     assert not log.exists()
