@@ -184,7 +184,8 @@ def test_a_file_is_edited_and_a_conflict_is_merged(window: Any, server: RunningS
 def test_a_memory_is_noted_and_forgotten_after_a_look(window: Any) -> None:
     window.goto("/w/default/files")
     window.get_by_label("A new memory").fill("The spare key lies with Berta.")
-    window.get_by_role("button", name="Remember").click()
+    with window.expect_navigation():
+        window.get_by_role("button", name="Remember").click()
     window.keyboard.press("Escape")
     window.keyboard.press("j")
     window.keyboard.press("Enter")
