@@ -23,7 +23,7 @@ from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memory_service.api.errors import error_answer
-from memory_service.errors import Forbidden, PreconditionFailed, Unauthorized, UnsupportedMedia
+from memory_service.errors import Forbidden, PreconditionFailed, StorageFailed, Unauthorized, UnsupportedMedia
 from memory_service.home import INSTANCE_HEADER, check_workspace, shown_name
 from memory_service.hosts.places import FileAccess
 from memory_service.schemas.keys import KeyRole
@@ -73,9 +73,16 @@ class RequireKey:
             await self._app(scope, receive, send)
             return
         grant: Grant | None = ALL_RIGHTS
-        is_required = await _is_required(self._access)
-        if is_required:
-            grant = await _grant(self._access, _given_key(Headers(scope=scope)))
+        try:
+            is_required = await _is_required(self._access)
+            if is_required:
+                grant = await _grant(self._access, _given_key(Headers(scope=scope)))
+        except StorageFailed as error:
+            # Who may do what is kept where nothing can be read now; health is told all the same.
+            if scope["path"] not in _OPEN_PATHS:
+                await error_answer(error, scope=scope)(scope, receive, send)
+                return
+            is_required, grant = True, None
         state = scope.setdefault("state", {})
         state["is_keyed"] = is_required
         if grant is None and self._is_page(scope):
@@ -158,12 +165,18 @@ class LocalOnly:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
         fault = ""
-        if scope["type"] == "http" and not await _is_required(self._access):
+        if scope["type"] == "http" and not await self._is_keyed():
             fault = _foreign(Headers(scope=scope), scope["scheme"])
         if fault:
             await error_answer(Forbidden(fault), scope=scope)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
+
+    async def _is_keyed(self) -> bool:
+        try:
+            return await _is_required(self._access)
+        except StorageFailed:
+            return False
 
 
 class JsonOnly:

@@ -120,15 +120,24 @@ class AccessControl:
         return not key_id or (record is not None and time.monotonic() - record[0] < _KNOWN_SECONDS and is_noted)
 
     def is_required(self) -> bool:
-        """True if requests need a key: as soon as there is one."""
+        """True if requests need a key: as soon as there is one.
+
+        Raises:
+            StorageFailed: Nobody knows, as nothing could be read yet.
+        """
         if self._is_always_required or self._settings_keys:
             return True
         now = time.monotonic()
         if self._key_check is None or now - self._key_check[0] > _KNOWN_SECONDS:
-            # A disk that fails lets nobody in: where one key was known, one is needed.
-            with suppress(StorageFailed):
-                self._key_check = now, next(iter(self._records.keys(RecordKind.KEY)), None) is not None
-        return self._key_check is None or self._key_check[1]
+            try:
+                has_keys = next(iter(self._records.keys(RecordKind.KEY)), None) is not None
+            except StorageFailed:
+                # What was known last holds, so that a storage that fails opens nothing.
+                if self._key_check is None:
+                    raise
+                has_keys = self._key_check[1]
+            self._key_check = now, has_keys
+        return self._key_check[1]
 
     def grant(self, key: str) -> Grant | None:
         """The grant of a key; None for one that is unknown, withdrawn or has expired."""
