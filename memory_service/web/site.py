@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import logging
-import secrets
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,7 @@ from memory_service.errors import Forbidden, MemoryServiceError
 from memory_service.web.host import Host, PageWork
 from memory_service.web.render import HEADERS, LANGUAGE_COOKIE, page_language, render
 from memory_service.web.views import facts, files, health, keys, overview, receipt_pages, review, search_page, sessions
-from memory_service.web.visit import FORM_COOKIE, SIGN_COOKIE, SignInNeeded, Visit, form_of, visit_of
+from memory_service.web.visit import FORM_COOKIE, SIGN_COOKIE, SignInNeeded, Visit, form_of, form_token, visit_of
 
 _log = logging.getLogger("memory_service.web")
 _STATIC: Final = Path(__file__).parent / "static"
@@ -129,7 +128,7 @@ async def _to_sign_in(request: Request, _: Exception) -> Response:
 async def _sign_in(host: Host, request: Request) -> Response:
     """The form for a key; with a good one, to where the visitor wanted to go."""
     language = page_language(request.headers, request.cookies)
-    token = request.cookies.get(FORM_COOKIE, "") or secrets.token_urlsafe(24)
+    token = form_token(request)
     target, message, status = _own_path(request.query_params.get("next", "/")), "", 200
     if request.method == "POST":
         form = await form_of(request)

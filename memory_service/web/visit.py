@@ -100,6 +100,19 @@ class Visit:
         return min(max(int(text), 0), most) if text.isascii() and text.isdigit() and len(text) < 10 else default
 
 
+def written_day(text: str) -> dt.date | None:
+    """A day as a form or a name of a file has it; None for what is none."""
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def form_token(request: Request) -> str:
+    """The token that forms of a browser send back: that of its cookie, or a new one."""
+    return request.cookies.get(FORM_COOKIE, "") or secrets.token_urlsafe(_TOKEN_BYTES)
+
+
 class SignInNeeded(Exception):
     """The visitor has no key yet."""
 
@@ -122,7 +135,7 @@ async def visit_of(host: Host, request: Request) -> Visit:
         raise Forbidden(f"The key has the role {grant.role}, which may not do this. Sign in with another one.")
     if workspace and not grant.allows(workspace):
         raise Forbidden("The key is not for this workspace. Sign in with one of it.")
-    token = request.cookies.get(FORM_COOKIE, "") or secrets.token_urlsafe(_TOKEN_BYTES)
+    token = form_token(request)
     form: dict[str, str] = {}
     if request.method == "POST":
         form = await form_of(request)

@@ -8,7 +8,7 @@ from collections import Counter
 
 from starlette.responses import Response
 
-from memory_service.web.visit import Visit
+from memory_service.web.visit import Visit, written_day
 
 _DAY = re.compile(r"memory/(?:.*/)?(\d{4}-\d{2}-\d{2})[^/]*\.md")
 _WEEKS = 26
@@ -32,7 +32,7 @@ def overview_page(visit: Visit) -> Response:
     entries = service.entries(workspace, limit=_LATEST).entries
     days = Counter[dt.date]()
     for file in files:
-        if (match := _DAY.fullmatch(file.path)) and (day := _day_of(match[1])):
+        if (match := _DAY.fullmatch(file.path)) and (day := written_day(match[1])):
             days[day] += file.lines
     until = max([dt.datetime.now(dt.UTC).date(), *days])
     return visit.page(
@@ -46,10 +46,3 @@ def overview_page(visit: Visit) -> Response:
         weeks=_WEEKS,
         degraded=[*status.degraded, *sessions.degraded],
     )
-
-
-def _day_of(text: str) -> dt.date | None:
-    try:
-        return dt.date.fromisoformat(text)
-    except ValueError:
-        return None

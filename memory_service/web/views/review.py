@@ -8,7 +8,7 @@ from typing import Final
 from starlette.responses import Response
 
 from memory_service.errors import NotFound, PreconditionFailed
-from memory_service.web.visit import Visit
+from memory_service.web.visit import Visit, written_day
 
 _MOST_ENTRIES: Final = 200
 _DAYS: Final = 1
@@ -40,17 +40,12 @@ def review_entry(visit: Visit) -> Response:
 
 def _page(visit: Visit, message: str = "", status: int = 200) -> Response:
     today = dt.datetime.now(dt.UTC).date()
-    try:
-        since = dt.date.fromisoformat(visit.query.get("since", ""))
-    except ValueError:
-        since = today - dt.timedelta(days=_DAYS)
+    since = written_day(visit.query.get("since", "")) or today - dt.timedelta(days=_DAYS)
     all_entries = visit.service.entries(visit.workspace, since=since, limit=_MOST_ENTRIES).entries
     entries = [entry for entry in all_entries if entry.session_id or (entry.origin and entry.origin != "user")]
     return visit.page("review", status, entries=entries, since=since, message=message)
 
 
 def _since(text: str) -> str:
-    try:
-        return f"since={dt.date.fromisoformat(text)}"
-    except ValueError:
-        return ""
+    day = written_day(text)
+    return f"since={day}" if day else ""

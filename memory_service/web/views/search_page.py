@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from memory_service.schemas.base import MAX_QUERY_CHARS
 from memory_service.schemas.memories import SearchMode, Source
-from memory_service.web.visit import Visit
+from memory_service.web.visit import Visit, written_day
 
 _LIMIT: Final = 20
 _MODES: Final[tuple[SearchMode, ...]] = ("hybrid", "text", "vector")
@@ -22,8 +21,8 @@ def search_page(visit: Visit) -> Response:
     mode: SearchMode = next((mode for mode in _MODES if mode == visit.query.get("mode")), "hybrid")
     source = next((name for name in _SOURCES if name == visit.query.get("source")), None)
     filters: dict[str, Any] = {
-        "since": _day(visit.query.get("since", "")),
-        "until": _day(visit.query.get("until", "")),
+        "since": written_day(visit.query.get("since", "")),
+        "until": written_day(visit.query.get("until", "")),
         "tags": visit.query.get("tags", "").replace("#", " ").split()[:16],
         "path_prefix": visit.query.get("path", "")[:512],
     }
@@ -41,10 +40,3 @@ def search_page(visit: Visit) -> Response:
     return visit.page(
         "search", query=query, mode=mode, modes=_MODES, source=source, sources=_SOURCES, filters=filters, answer=answer
     )
-
-
-def _day(text: str) -> dt.date | None:
-    try:
-        return dt.date.fromisoformat(text)
-    except ValueError:
-        return None
