@@ -22,8 +22,9 @@ from memory_service.runtime import background, locks
 from memory_service.runtime.background import Operations
 from memory_service.runtime.locks import SessionLocks
 from tests.memory_service.rooms import Room, S
-from tests.memory_service.runtime.test_locks import A, B, occupied, until, waiting
+from tests.memory_service.runtime.test_locks import A, B, occupied, waiting
 from tests.memory_service.storage.in_memory_records import new_operations
+from tests.waiting import until
 
 
 def check_a_flush_is_due_where_pressure_says_so(home: Path) -> None:

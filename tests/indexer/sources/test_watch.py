@@ -6,7 +6,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexer.sources.watch import Settling, Watch, Watched, WatchState, WatchTiming
+from tests.waiting import eventually
 
-_PATIENCE_SECONDS = 120.0
 # Whole looks are rare, so that a test sees what events do.
 _BY_EVENTS = WatchTiming(look_seconds=3600.0, check_seconds=0.1)
 
@@ -43,13 +43,6 @@ class Told:
 
     def state(self) -> WatchState:
         return self.watch.state(self.homes[0].root)
-
-
-def eventually(holds: Callable[[], bool]) -> bool:
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while not holds() and time.monotonic() < end:
-        time.sleep(0.02)
-    return holds()
 
 
 def written_and_told(told: Told, path: str) -> bool:

@@ -7,8 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Annotated
@@ -26,6 +25,7 @@ from memory_service.messages.server_events import ServerEvent
 from memory_service.runtime.events import KEPT_EVENTS, EventHub
 from tests.memory_service.storage.in_memory_records import event_hub
 from tests.serving import events_of
+from tests.waiting import until
 
 W, S = "default", "support-42"
 
@@ -83,13 +83,6 @@ def running(hub: EventHub) -> Iterator[Running]:
 def server() -> Iterator[Running]:
     with running(event_hub()) as made:
         yield made
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < end, "it never came to be so"
-        time.sleep(0.005)
 
 
 @contextmanager

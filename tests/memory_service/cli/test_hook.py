@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
@@ -27,6 +26,7 @@ from memory_service.storage.files.disk import WriteLock
 from tests.memory_service.cli.commands import PROGRAM, WORDS_ALONE, CommandLine, Run
 from tests.memory_service.cli.test_warm import announce
 from tests.serving import found_by_home, own_process
+from tests.waiting import until
 
 FRIDAY = "We decided: deploys go out on Tuesdays at 10:00, never on Fridays. 周五不部署。"
 
@@ -48,14 +48,6 @@ def call(project: Path, event: str, **fields: object) -> str:
 def faults(cli: CommandLine) -> list[str]:
     log = cli.home / "hooks.log"
     return log.read_text("utf-8").splitlines() if log.exists() else []
-
-
-def until(come: Callable[[], bool]) -> None:
-    """Wait for what a worker does."""
-    ends = time.monotonic() + 100
-    while not come():
-        assert time.monotonic() < ends
-        time.sleep(0.05)
 
 
 def waiting(cli: CommandLine) -> list[str]:

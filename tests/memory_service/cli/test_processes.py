@@ -25,9 +25,9 @@ from memory_service import schemas
 from memory_service.api.server import listening
 from tests.memory_service.cli.commands import PROGRAM, CommandLine
 from tests.serving import W
+from tests.waiting import eventually
 
 _SECONDS = 2.0
-_PATIENCE_SECONDS = 120.0
 _ALLOWED = ("changed files", "another process")
 # The command line with an embedder that needs no model.
 WITH_VECTORS = """
@@ -88,13 +88,6 @@ def ready(url: str) -> bool:
         return httpx.get(f"{url}/health/ready", timeout=120, trust_env=False).is_success
     except httpx.TransportError:
         return False
-
-
-def eventually(holds: Callable[[], bool]) -> bool:
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while not holds() and time.monotonic() < end:
-        time.sleep(0.05)
-    return holds()
 
 
 @dataclass

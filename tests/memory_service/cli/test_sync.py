@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from memory_service.client import MemoryClient
 from tests.memory_service.cli.commands import PROGRAM, CommandLine
 from tests.serving import found_by_home
+from tests.waiting import eventually
 
 DAY = "memory/2026-11-20.md"
 
@@ -86,15 +86,6 @@ def test_without_a_server_it_says_what_to_do(cli: CommandLine, folder: Path) -> 
     cli.run("sync", str(folder), "--url", "http://127.0.0.1:9").failed_with("was not reached")
     assert cli.run("sync", str(folder), "--watch", "--dry-run").code == 2
     assert cli.run("sync").code == 2
-
-
-def eventually(holds: Callable[[], bool]) -> bool:
-    end = time.monotonic() + 60
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def test_a_watch_syncs_both_sides_until_it_is_interrupted(cli: CommandLine, server: MemoryClient, folder: Path) -> None:

@@ -19,8 +19,8 @@ from memory_service.memories.moving import IndexMoves
 from memory_service.service import MemoryService
 from tests.indexer.rebuilds import write_schema
 from tests.indexer.workspace import FailingEmbedder
-from tests.memory_service.runtime.test_watching import eventually
 from tests.serving import W, serving, settings
+from tests.waiting import eventually
 
 FILES = 30
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from memory_service.service import MemoryService
 from memory_service.service.short_term import WorkspaceSessions
 from tests.memory_service.engines.plugins import installed
 from tests.serving import settings
+from tests.waiting import until
 
 S, W = "support-42", "default"
 PIN = "周五绝不部署"
@@ -220,7 +220,7 @@ def test_what_is_said_reaches_the_engine_soon_and_after_the_log_has_it(opened: C
     sessions = sessions_of(service)
     say(sessions, 3)
     engine = engine_of(service)
-    wait_for(lambda: len(engine.heard.get(S, [])) == 6 and engine.calls[-1] == "after_turn")
+    until(lambda: len(engine.heard.get(S, [])) == 6 and engine.calls[-1] == "after_turn")
     assert "assemble" not in engine.calls
 
 
@@ -257,10 +257,3 @@ def test_subagents_are_told_to_the_engine_and_the_service_closes_it(opened: Call
         "ended child completed",
         "dispose",
     ]
-
-
-def wait_for(true: Callable[[], bool], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from memory_service.errors import CallCancelled, Conflict, InvalidRequest, TooManyRequests
 from memory_service.runtime.locks import SessionKey, SessionLocks
+from tests.waiting import until
 
 A, B = ("default", "support-42"), ("default", "支持-会话")
 KEYS = [A, B, ("other", "support-42")]
@@ -66,13 +67,6 @@ def occupied(session_locks: SessionLocks, key: SessionKey, *, compacting: bool =
 def enter(lane: AbstractContextManager[None]) -> None:
     with lane:
         pass
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < end, "it never came to be so"
-        time.sleep(0.001)
 
 
 def waiting(session_locks: SessionLocks, key: SessionKey) -> int:

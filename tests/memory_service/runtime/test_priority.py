@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from memory_service.hooks import Intent
 from memory_service.service import MemoryService
 from tests.memory_service.hosts.hooks.test_hook_calls import Agent
 from tests.serving import settings
+from tests.waiting import until
 
 
 class Told:
@@ -55,13 +55,6 @@ def told() -> Iterator[Told]:
 def service(tmp_path: Path, told: Told) -> Iterator[MemoryService]:
     with MemoryService(settings(tmp_path / "home"), embedder=Watched(told)) as service:
         yield service
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_a_log_is_indexed_as_what_people_wait_for(service: MemoryService, told: Told) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,15 +15,7 @@ from indexer.types import Vectors
 from memory_service.service import MemoryService
 from tests.indexer.rebuilds import write_schema
 from tests.serving import settings
-
-_PATIENCE_SECONDS = 120.0
-
-
-def eventually(holds: Callable[[], bool]) -> bool:
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while not holds() and time.monotonic() < end:
-        time.sleep(0.02)
-    return holds()
+from tests.waiting import eventually
 
 
 def opened(home: Path) -> MemoryService:

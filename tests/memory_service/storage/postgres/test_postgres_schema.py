@@ -13,6 +13,7 @@ from indexer.stores import PostgresDatabase
 from memory_service.config import Settings
 from memory_service.service import MemoryService
 from memory_service.storage.record_store import RecordKind
+from tests.waiting import eventually
 
 # Of the home itself.
 HOME = {"workspaces", "schema_migrations", "channels", "channel_messages", "leases", "secrets"}
@@ -71,6 +72,8 @@ def test_everything_works_as_a_role_that_the_wall_stops(owned: str, tmp_path: Pa
             results = service.search(f"w{number % 3}", f"parcel {number} Graz").results
             assert any(f"Parcel {number} goes" in result.text for result in results)
             assert not any(f"Parcel {number + 1} goes" in result.text for result in results)
+        # The log of the session is indexed beside all else.
+        assert eventually(lambda: service.status("w0").dirty == 0)
         assert [check for check in service.examine("w0") if not check.ok and check.name != "home"] == []
         service.delete_session("w0", "talk")
 
