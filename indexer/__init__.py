@@ -83,16 +83,15 @@ if TYPE_CHECKING:
     from indexer.embeddings.reranking import Reranker
     from indexer.embeddings.sentence_transformers import CrossEncoderReranker, SentenceTransformerEmbedder
     from indexer.engine.chains import current_first
-    from indexer.engine.echoes import AskedQuestion, is_echo
     from indexer.engine.finding import recall
     from indexer.engine.ranking import RankingSettings
     from indexer.engine.reader import neighbours, sampled_texts
+    from indexer.engine.search import AskedQuestion, is_echo
     from indexer.index import Index
     from indexer.providers import error_numbers, wordings
     from indexer.providers.litellm_package import error_chain, litellm_package, provider_message
     from indexer.sources.base import Content, Scan, Source, SourceFile, content_of, failed_read
-    from indexer.sources.file_source import FileSource
-    from indexer.sources.folders import ExtraFolder, Folders
+    from indexer.sources.folders import ExtraFolder, FileSource, Folders
     from indexer.sources.scan import (
         MEMORY_FOLDER,
         change_times,
@@ -229,14 +228,14 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AskedQuestion": "engine.echoes",
+    "AskedQuestion": "engine.search",
     "CachedEmbedder": "embeddings.base",
     "Content": "sources.base",
     "CrossEncoderReranker": "embeddings.sentence_transformers",
     "Embedder": "embeddings.base",
     "ExtraFolder": "sources.folders",
     "FileState": "stores.base",
-    "FileSource": "sources.file_source",
+    "FileSource": "sources.folders",
     "Floats": "corpus",
     "Folders": "sources.folders",
     "ITEM": "documents.entries",
@@ -280,7 +279,7 @@ _MODULES = {
     "fold_entry": "documents.entries",
     "folder_number": "corpus",
     "is_blank": "documents.entries",
-    "is_echo": "engine.echoes",
+    "is_echo": "engine.search",
     "is_memory_path": "sources.scan",
     "is_openclaw": "documents.transcripts",
     "is_session_path": "sources.scan",

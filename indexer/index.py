@@ -28,7 +28,7 @@ from indexer.index_search import IndexSearch
 from indexer.index_sync import IndexSync
 from indexer.language.facts import FACT_RULES, UNREAD_FACTS
 from indexer.sources.base import Source
-from indexer.sources.file_source import FileSource
+from indexer.sources.folders import FileSource
 from indexer.sources.writing import WritingSample
 from indexer.stores import DEFAULT_STORE, open_store
 from indexer.stores.base import BesideState, IndexStore, StoredPassage, passages_of

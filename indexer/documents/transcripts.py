@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 from indexer.common.patterns import lazy_regex
 from indexer.documents.markdown import CUES, MAX_CHARS
 from indexer.language.authorship import message_parts
-from indexer.language.dates import STATED_HOLDS, leading_stamp
+from indexer.language.dates import STATED_HOLDS, has_time_words, leading_stamp
 from indexer.language.inserted import is_own_tool, is_recalled, without_inserted, without_reminders
 from indexer.language.names import speaker_of
 from indexer.language.ornaments import ornament
@@ -42,7 +42,6 @@ from indexer.language.outcomes import is_acknowledgement
 from indexer.language.questions import SHORT_CHARS, asks_shortly, only_ask
 from indexer.language.sentences import end_of_part, parts_of, sentences_of
 from indexer.language.terms import has_unspaced, is_unlatin
-from indexer.language.time_words import has_time_words
 from indexer.types import Cue, Passage, Role
 
 # Of a longer answer little is kept, and to read its records takes a second for each megabyte.

@@ -21,10 +21,19 @@ from functools import cached_property
 from indexer.common.lru import LRU
 from indexer.engine.authority import not_below
 from indexer.language.fact_words import is_beside, is_same, words_of
-from indexer.language.facts import NOT_SAME, Facts, NotSame, change_of, facts_of, is_named, thing_number, things_of
+from indexer.language.facts import (
+    NOT_SAME,
+    Facts,
+    NotSame,
+    caption,
+    change_of,
+    facts_of,
+    is_named,
+    thing_number,
+    things_of,
+)
 from indexer.language.facts_clause import Claim
 from indexer.language.facts_frame import FRAMES, is_frame
-from indexer.language.facts_records import caption
 from indexer.language.ornaments import ornament
 from indexer.stores.base import IndexStore, OfFile, OfThings, StoredPassage
 from indexer.types import Hit, SearchFilter, Statement

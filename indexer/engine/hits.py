@@ -1,42 +1,340 @@
 """Hits of a question: the best candidates as passages, each text once, current values first.
 
+Copies, passages that say the same words at the same kind of place, are one hit, which names all their days. Sentences
+that were made again with another value stand with the later one first, the earlier one marked: `chains` knows the facts
+that its rules read, and here are the others, told by `indexer.language.restated` from two sentences side by side.
+
 Invariants: no hit comes before one of higher authority that tells of the same thing; a passage that is removed before
-it is fetched is left out.
+it is fetched is left out. A copy of a higher authority stands for the others; short texts that stand below different
+titles say different things, as "Price: 18 €" does; days are those of candidates, so a filter holds for them too, in
+order. Of sentences made again nothing is left out but what the limit cuts off; compared are passages of one authority
+and one speaker, of one day and file only where their hours or a word of change tell which is the later; what a person
+says is not the same thing stays.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from indexer.engine.attribute_first import attribute_first, body_first
+from indexer.common.scripts import SENTENCE_ENDS
+from indexer.corpus import Ints
 from indexer.engine.authority import (
     Contender,
     authorities,
     best_above,
     by_authority,
     cosines_among,
+    not_below,
     unknown_cosine,
 )
 from indexer.engine.candidates import Ranked
-from indexer.engine.chains import FactResolver
-from indexer.engine.copies import days_of_copies, distinct
+from indexer.engine.chains import DayChains, FactResolver, FactStatement
+from indexer.engine.finding import named_first
 from indexer.engine.ranking import RankingSettings, mmr_order, spread
 from indexer.engine.reader import IndexReader
-from indexer.engine.restatements import COMPARED, restated_last
-from indexer.engine.sought import named_first
 from indexer.language import search_terms
+from indexer.language.asked_labels import asked_labels, is_labelled, label_of
+from indexer.language.breadcrumbs import breadcrumb, name_title
+from indexer.language.facts import topic_of
+from indexer.language.facts_clause import Claim
 from indexer.language.ornaments import ornament
+from indexer.language.restated import LEAST_SHARED, restating, words_in
+from indexer.language.search_terms import stored_terms
 from indexer.language.sentences import SNIPPET_CHARS, snippet
+from indexer.language.terms import query_terms
 from indexer.stores.base import IndexStore, StoredPassage
-from indexer.types import AUTHORITY, Hit
+from indexer.types import AUTHORITY, Hit, Passage
 
 if TYPE_CHECKING:
     from indexer.engine.search import Query, Relevance
+
+
+# How many of the best passages are compared with each other, whatever the limit.
+COMPARED = 12
+_MOST_CHARS = 600
+_LEAST_AUTHORITY = AUTHORITY["agent"]
+_ABOUT = "what it says"
+
+
+def _restated_last(
+    hits: Sequence[Hit],
+    other_passages: Sequence[StoredPassage],
+    chains: DayChains,
+    parted: Callable[[FactStatement, FactStatement], bool],
+    found: Callable[[StoredPassage, Hit], Hit],
+    *,
+    history: bool = False,
+) -> list[Hit]:
+    """The hits, each one that was made again marked, with the later one before it.
+
+    Args:
+        hits: Best first.
+        other_passages: More passages that answer the question, best first.
+        chains: What is known of facts on the day.
+        parted: True for two statements of which a person says that they are not the same thing.
+        found: A passage as a hit that stands before another.
+        history: Tell of the later one what it said before, too.
+    """
+    passages = [
+        passage for passage in (*map(_stored_passage, hits[:COMPARED]), *other_passages) if _is_compared(passage)
+    ]
+    alike = _comparable(passages)
+    if not alike:
+        return [*hits]
+    known_hits = {(hit.path, hit.ordinal): hit for hit in hits}
+    placed_hits = dict[tuple[str, int], Hit]()
+    for key, hit in known_hits.items():
+        pair = None if key not in alike or hit.replaced_by else _last(*alike[key], chains, parted)
+        if pair is None:
+            placed_hits.setdefault(key, hit)
+            continue
+        old, new = pair
+        first = new.stored.path, new.stored.ordinal
+        newer = placed_hits.get(first) or not_below(known_hits.get(first) or found(new.stored, hit), hit)
+        if newer.replaced_by:
+            placed_hits.setdefault(key, hit)
+            continue
+        newer = replace(newer, replaces=(*newer.replaces, old.to_statement()))
+        placed_hits[first] = _with_history(newer, old, new) if history else newer
+        placed_hits.setdefault(key, replace(hit, replaced_by=new.to_statement()))
+    return [*placed_hits.values()]
+
+
+def _with_history(hit: Hit, old: FactStatement, new: FactStatement) -> Hit:
+    before = [statement for statement in hit.history if not statement.current]
+    before.insert(0, old.to_statement(current=False))
+    before.sort(key=lambda statement: statement.date or dt.date.min)
+    return replace(hit, history=(*before, new.to_statement(current=True)))
+
+
+def _last(
+    older: StoredPassage,
+    passages: Sequence[StoredPassage],
+    chains: DayChains,
+    parted: Callable[[FactStatement, FactStatement], bool],
+) -> tuple[FactStatement, FactStatement] | None:
+    """A passage and the last one that says the same again with another value; None if none does."""
+    pairs = (_pair(older, newer, chains) for newer in passages)
+    later = [pair for pair in pairs if pair is not None and not parted(pair[1], pair[0])]
+    return max(later, key=lambda pair: pair[1].age, default=None)
+
+
+def _pair(older: StoredPassage, newer: StoredPassage, chains: DayChains) -> tuple[FactStatement, FactStatement] | None:
+    sentence = restating(older.passage.text, newer.passage.text)
+    if sentence is None:
+        return None
+    old, new = chains.statement_of(_claim(), older), chains.statement_of(_claim(changes=sentence.changes), newer)
+    if old.is_plan or new.is_plan or not new.is_after(old):
+        return None
+    is_list = older.path == newer.path and old.day == new.day and not new.is_later_that_day(old)
+    return None if is_list and not sentence.changes else (old, new)
+
+
+def _comparable(passages: Sequence[StoredPassage]) -> dict[tuple[str, int], tuple[StoredPassage, list[StoredPassage]]]:
+    """Each passage that shares many of its words with others, and these, by its path and place.
+
+    Most share few: no sentence of theirs is read.
+    """
+    words = [words_in(passage.passage.text) for passage in passages]
+    values = dict[tuple[str, int], tuple[StoredPassage, list[StoredPassage]]]()
+    for (at, one_passage), (other_at, other_passage) in combinations(enumerate(passages), 2):
+        number = len(words[at] & words[other_at])
+        if number >= max(2, LEAST_SHARED * min(len(words[at]), len(words[other_at]))) and _are_comparable(
+            one_passage, other_passage
+        ):
+            values.setdefault((one_passage.path, one_passage.ordinal), (one_passage, []))[1].append(other_passage)
+            values.setdefault((other_passage.path, other_passage.ordinal), (other_passage, []))[1].append(one_passage)
+    return values
+
+
+def _are_comparable(passage: StoredPassage, other_passage: StoredPassage) -> bool:
+    """True for two passages of one authority and speaker below the same titles."""
+    return (
+        passage.passage.authority == other_passage.passage.authority
+        and passage.passage.label == other_passage.passage.label
+        and topic_of(passage.passage.heading, passage.path)
+        == topic_of(other_passage.passage.heading, other_passage.path)
+    )
+
+
+def _claim(*, changes: bool = False) -> Claim:
+    return Claim(f"|{_ABOUT}", "", changes, single=True, day=None, subject=frozenset())
+
+
+def _is_compared(stored_passage: StoredPassage) -> bool:
+    passage = stored_passage.passage
+    return (
+        stored_passage.source in ("memory", "sessions")
+        and passage.authority >= _LEAST_AUTHORITY
+        and len(passage.text) <= _MOST_CHARS
+    )
+
+
+def _stored_passage(hit: Hit) -> StoredPassage:
+    return StoredPassage(key=0, path=hit.path, source=hit.source, passage=hit.passage, ordinal=hit.ordinal)
+
+
+def _attribute_first(
+    question: str, ranking: Ranked, chosen_pairs: Sequence[tuple[int, StoredPassage]]
+) -> tuple[Ranked, list[tuple[int, StoredPassage]]]:
+    """The candidates and the best of them, with the line first that has the label asked for.
+
+    Lines of a record say the same of their thing: all stand below its name, and none has another word of "where is the
+    sofa?". Which of them answers, its label tells. Only the lines of the record that stands first change places.
+
+    Args:
+        question: The question.
+        ranking: The candidates; the line gets the score of the one that stood first, as the part "label".
+        chosen_pairs: Positions of the best, with their passages, the best first.
+    """
+    best = [*chosen_pairs]
+    labels = asked_labels(question) if len(best) > 1 else frozenset()
+    if not labels:
+        return ranking, best
+    keys = [label_of(passage.passage.text) for _, passage in best]
+    if not keys[0][1] or is_labelled(keys[0][1], labels):
+        return ranking, best
+    record = best[0][1].path, best[0][1].passage.heading, keys[0][0]
+    for place, (_, stored_passage) in enumerate(best):
+        of = stored_passage.path, stored_passage.passage.heading, keys[place][0]
+        if of == record and is_labelled(keys[place][1], labels):
+            return _lift_to_first(ranking, best, place)
+    return ranking, best
+
+
+def _lift_to_first(
+    ranking: Ranked, best: list[tuple[int, StoredPassage]], place: int
+) -> tuple[Ranked, list[tuple[int, StoredPassage]]]:
+    """The candidates and the best of them, with one of these first, as high as the one that stood there."""
+    position = best[place][0]
+    lift = ranking.parts.get("label", np.zeros(len(ranking.scores))).copy()
+    lift[position] += ranking.scores[best[0][0]] - ranking.scores[position]
+    scores = ranking.scores.copy()
+    scores[position] = ranking.scores[best[0][0]]
+    lifted_ranking = replace(ranking, scores=scores, parts={**ranking.parts, "label": lift})
+    return lifted_ranking, [best[place], *best[:place], *best[place + 1 :]]
+
+
+def _body_first(
+    question: str, ranking: Ranked, pairs: Sequence[tuple[int, StoredPassage]]
+) -> tuple[Ranked, list[tuple[int, StoredPassage]]]:
+    """The candidates and the best of them, the text of a file before its properties that only say its other names.
+
+    Args:
+        question: A question, which asks more than the other name.
+        ranking: The candidates; the text gets the score of the properties, as the part "label".
+        pairs: Positions of the best, with their passages, the best first.
+    """
+    best = [*pairs]
+    aliases = _aliases_in(best[0][1]) if len(best) > 1 else ""
+    keys = frozenset(query_terms(question)) if aliases else frozenset()
+    if keys and keys - frozenset(stored_terms(aliases)) and not keys.isdisjoint(stored_terms(aliases)):
+        for place, (_, passage) in enumerate(best):
+            if place and passage.path == best[0][1].path:
+                return _lift_to_first(ranking, best, place)
+    return ranking, best
+
+
+def _aliases_in(passage: StoredPassage) -> str:
+    """The other names of a file, of the passage of its properties."""
+    if passage.ordinal or not passage.passage.text.casefold().startswith(("alias", "tag", "title")):
+        return ""
+    lines = [line.partition(":") for line in passage.passage.text.splitlines()]
+    return " ".join(value for key, _, value in lines if key.strip().casefold() in ("alias", "aliases"))
+
+
+# A text as long as this says what it is about itself; so does a sentence.
+_SELF_CONTAINED_CHARS = 60
+# Passages looked at for one search; a text that is repeated more often names some of its days.
+_MOST_COPIES = 512
+_SAME_WORDS, _SAME_VECTOR = 1e-6, 1e-5
+_Identity = tuple[str, tuple[str, ...]]
+
+
+def distinct(store: IndexStore, ranking: Ranked, positions: Ints, count: int) -> list[tuple[int, StoredPassage]]:
+    """Positions of the first candidates in an order with their passages, those that say the same once.
+
+    Args:
+        store: The index, within a read.
+        ranking: The candidates.
+        positions: Their order.
+        count: Most of them to return.
+    """
+    order = positions.tolist()
+    chosen_values: dict[_Identity, tuple[int, StoredPassage]] = {}
+    spare = 5
+    while order and len(chosen_values) < count:
+        # What is missing and some more, as texts repeat; twice as much more each time, for a talk of repeats alone.
+        step = count - len(chosen_values) + spare
+        batch, order, spare = order[:step], order[step:], 2 * spare
+        keys = ranking.candidates.keys[batch].tolist()
+        passages = store.passages(keys)
+        for position, key in zip(batch, keys, strict=True):
+            if passage := passages.get(key):
+                same = _identity(passage)
+                if same not in chosen_values or chosen_values[same][1].passage.authority < passage.passage.authority:
+                    chosen_values[same] = position, passage
+    return [*chosen_values.values()][:count]
+
+
+def _days_of_copies(
+    store: IndexStore, ranking: Ranked, chosen_pairs: Sequence[tuple[int, StoredPassage]]
+) -> Mapping[int, tuple[dt.date, ...]]:
+    """All days on which the words of some candidates were written, by key, where there are several."""
+    alike = {found_passage.key: _alike(ranking, position) for position, found_passage in chosen_pairs}
+    wanted_places = [place for places in alike.values() for place in places.tolist()][:_MOST_COPIES]
+    if not wanted_places:
+        return {}
+    keys = ranking.candidates.keys
+    passages = store.passages([int(keys[place]) for place in dict.fromkeys(wanted_places)])
+    found_days = dict[int, tuple[dt.date, ...]]()
+    for _, passage in chosen_pairs:
+        same = _identity(passage)
+        copies = (passages.get(int(keys[place])) for place in alike[passage.key])
+        other_days = {copy.passage.date for copy in copies if copy is not None and _identity(copy) == same}
+        days = sorted(day for day in {passage.passage.date, *other_days} if day is not None)
+        if len(days) > 1:
+            found_days[passage.key] = tuple(days)
+    return found_days
+
+
+def _alike(ranking: Ranked, position: int) -> Ints:
+    """Places of the other candidates that have the same score by words, or the same vector, on other days."""
+    text, vector, days = ranking.candidates.text, ranking.candidates.vector, ranking.candidates.days
+    same = np.zeros(len(days), bool)
+    if text is not None and text.unit[position] > 0:
+        same |= np.abs(text.unit - text.unit[position]) < _SAME_WORDS
+    if vector is not None:
+        same |= np.abs(vector.own - vector.own[position]) < _SAME_VECTOR
+    return np.flatnonzero(same & (days > 0) & (days != days[position]))
+
+
+def _identity(passage: StoredPassage) -> _Identity:
+    """The same value for all copies: the words, and of a short text where it stands."""
+    return _of(passage.passage.text, _place(passage.passage, passage.path))
+
+
+def _place(passage: Passage, path: str) -> tuple[str, ...]:
+    is_labelled = ":" in passage.text or "：" in passage.text
+    if len(passage.text) > _SELF_CONTAINED_CHARS or (not is_labelled and passage.text.endswith(SENTENCE_ENDS)):
+        return ()
+    name = name_title(path) if is_labelled else ""
+    return (*breadcrumb(passage.heading), name) if name else breadcrumb(passage.heading)
+
+
+# The same passages are found again and again.
+@lru_cache(maxsize=4_096)
+def _of(text: str, place: tuple[str, ...]) -> _Identity:
+    return " ".join(text.casefold().split()), place
+
 
 # Hits of one Markdown file before the best of others, where places are asked for. Source: dialogues at work (RealMem),
 # evidence among the first five and ten without, with 5, 3, 2: .570 / .642, .608 / .719, .612 / .734, .618 / .747.
@@ -58,14 +356,14 @@ def to_hits(
     if is_varied:
         pairs = _diversify(pairs, ranking, settings.mmr_lambda, max(query.limit, COMPARED))
     if settings.fusion == "evidence":
-        ranking, pairs = ornament("labels", (ranking, pairs), attribute_first, query.text, ranking, pairs)
-        ranking, pairs = ornament("labels", (ranking, pairs), body_first, query.text, ranking, pairs)
+        ranking, pairs = ornament("labels", (ranking, pairs), _attribute_first, query.text, ranking, pairs)
+        ranking, pairs = ornament("labels", (ranking, pairs), _body_first, query.text, ranking, pairs)
     new_hits = _Hits(view.store, query, ranking, relevance)
     contenders = new_hits.contenders(pairs[: query.limit])
     hits = ornament(
         "authority", [(contender.stored, contender.hit) for contender in contenders], new_hits.by_authority, contenders
     )
-    if days := ornament("days", {}, days_of_copies, view.store, ranking, pairs[: query.limit]):
+    if days := ornament("days", {}, _days_of_copies, view.store, ranking, pairs[: query.limit]):
         hits = [(passage, replace(hit, days=days.get(passage.key, ()))) for passage, hit in hits]
     chains = view.facts.on(query.today, query.zone)
     resolver = FactResolver(view.store, chains, query.filter, history=query.history)
@@ -73,7 +371,7 @@ def to_hits(
     passages = [stored_passage for _, stored_passage in pairs[query.limit : COMPARED]]
     known_value = chains, resolver.is_distinct, new_hits.bring
     told_hits = ornament(
-        "restated", resolved_hits, restated_last, resolved_hits, passages, *known_value, history=query.history
+        "restated", resolved_hits, _restated_last, resolved_hits, passages, *known_value, history=query.history
     )
     told_hits = named_first(told_hits, ranking, pairs)
     return tuple(_descending(told_hits) if query.spread else told_hits)

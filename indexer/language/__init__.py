@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         day_spans,
         days_of,
         full_day,
+        has_time_words,
     )
     from indexer.language.fact_words import is_tool
     from indexer.language.facts import facts_of, not_same_line
@@ -77,7 +78,6 @@ if TYPE_CHECKING:
     )
     from indexer.language.tables import ANY, LANGUAGES
     from indexer.language.terms import MOSTLY, STOP_WORDS, fold, has_unspaced, query_terms, read_part, simplify
-    from indexer.language.time_words import has_time_words
     from indexer.language.tool_output import is_tool_output
 
 __all__ = [
@@ -195,7 +195,7 @@ _MODULES = {
     "folder_told": "inserted",
     "full_day": "dates",
     "has_failed": "outcomes",
-    "has_time_words": "time_words",
+    "has_time_words": "dates",
     "has_unspaced": "terms",
     "identifier_spans": "identifiers",
     "introduction": "authorship",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from indexer.common.patterns import lazy_regex
-from indexer.language.facts_records import KEYED, label_before
+from indexer.language.facts import KEYED, label_before
 from indexer.language.tables import ANY
 
 _KEY_END = lazy_regex(r"\s*(?:[:：=→]|->|=>)")

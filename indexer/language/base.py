@@ -509,7 +509,7 @@ class FactTable:
     """Wordings of facts, and how they are read.
 
     Attributes:
-        wordings: Lines in the notation of `indexer.language.fact_wordings`.
+        wordings: Lines in the notation of `indexer.language.facts_clause`.
         script: How the language is written.
         readings: Gives the readings of its own; None for the plain ones.
     """

@@ -4,8 +4,14 @@ A claim is a value of a thing. The thing is the words of its subject and an attr
 ("uses vim"), which is on or off. Two claims of one thing contradict each other if their values differ, and the thing
 has one value at a time or the later one has a word of change: "now", "no longer", "moved to", 「改为」.
 
+Lists of people, servers or offers have the same keys again and again: "Phone: …" tells of whoever stands before it.
+That may be a label in the same line ("Van – price: 9000 €", "| Oven | Cost: 1141 € |", "web01: Port: 8080"), the line
+that a block begins with ("Mia Berg", "Name: Mia Berg", "[web01]"), or something in brackets behind the value.
+
 Invariants: questions, plans, conditions, what was once, and what holds beside something else ("also") claim nothing;
-nothing is told by likeness; a long text is read as far as `_MOST_CHARS`.
+nothing is told by likeness; a long text is read as far as `_MOST_CHARS`; a number of a list, a day and an hour are no
+label; titles of versions ("## 2.0") and files of changes have the newest first, so that nothing in them tells what
+holds now.
 """
 
 from __future__ import annotations
@@ -13,7 +19,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
@@ -23,20 +29,101 @@ from indexer.common.patterns import lazy_regex
 from indexer.language.dates import day_of_name, full_day, heading_day, leading_day
 from indexer.language.fact_words import ME, WE, words_of
 from indexer.language.facts_clause import Claim, Clause
-from indexer.language.facts_frame import framed_claims, is_frame
-from indexer.language.facts_reading import claims_of, ended_in
-from indexer.language.facts_records import (
-    KEYED,
-    LIST_NUMBER,
-    first_line,
-    is_label,
-    is_newest_first,
-    label_before,
-    names_another,
-    words_of_label,
-)
+from indexer.language.facts_frame import claims_of, ended_in, framed_claims, is_frame
 from indexer.language.tables import ANY
 from indexer.types import EVERGREEN
+
+# The number of a list item, which names nothing: "6、", "(1)", "3)", "Step 2:".
+LIST_NUMBER = lazy_regex(
+    r"^(?:[(（\[]?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4}|[一二三四五六七八九十]{1,3})[)）\]]\s*|\d{1,3}[.．]\s+|\d{1,3}[、．]\s*"
+    r"|[①-⓿❶-➓]\s*|第?[一二三四五六七八九十]{1,3}、\s*|第[一二三四五六七八九十\d]{1,3}[，,：:点]\s*|[#№]\s?\d{1,3}[:.]\s+)+(?=\S)"
+)
+_KEY = r"[^:：=→\n]{1,60}?\s*(?:[:：=→]|->|=>)(?!//)"
+KEYED = lazy_regex(rf"^\s*{_KEY}\s*\S")
+_LABELLED = lazy_regex(rf"^\s*(?P<label>[^:：=→\n]{{1,40}}?)\s*(?:[:：→]\s+|：|->\s*|=>\s*|/\s+)(?={_KEY}\s*\S)")
+_NO_LABEL = lazy_regex(r"[\W\d_]*(?:[ap]m|uhr|h)?[\W\d_]*", re.IGNORECASE)
+_SENTENCE = lazy_regex(r"[.!?。！？;；]\s*\S|[,，].*[,，]|[。！？?!;；]$")
+_MOST_LABEL_CHARS, _MOST_LABEL_WORDS = 60, 6
+_BRACKETS = lazy_regex(r"[(（](?P<aside>[^()（）]{1,40})[)）]\s*[.。]?$")
+# In brackets behind a value: when it holds, or what it was, and not of whom it is.
+_OF_VALUE = lazy_regex(rf"\W*(?:[\d\W]+(?:\w{{0,3}}\W*)?$|{ANY.clauses.of_value})", re.IGNORECASE)
+_VERSION_TITLE = lazy_regex(
+    r"(?:\W*(?:version|release|v)\W*)?\[?v?\d+\.\d+(?:\.\w+)*(?:[-+]\w[\w.]*)?\]?(?:\W.*)?|\W*unreleased\W*",
+    re.IGNORECASE,
+)
+_HOUR = lazy_regex(r"(?:[01]?\d|2[0-3])[.:][0-5]\d(?:\D.*)?")
+_CHANGES_FILE = lazy_regex(f"(?:{ANY.clauses.change_logs})", re.IGNORECASE)
+
+
+def _is_newest_first(heading: tuple[str, ...], path: str) -> bool:
+    """True for what stands in a list of changes, of which the newest stand first."""
+    if path and _CHANGES_FILE.fullmatch(PurePosixPath(path).stem):
+        return True
+    return any(
+        _CHANGES_FILE.fullmatch(title.strip()) or (_VERSION_TITLE.fullmatch(title) and not _HOUR.fullmatch(title))
+        for title in heading
+    )
+
+
+def label_before(text: str) -> tuple[str, str]:
+    """The label before a line of a key and a value, and the line without it: "web01", "Port: 8080"."""
+    match = _LABELLED.match(text)
+    return (match["label"], text[match.end() :]) if match and is_label(match["label"]) else ("", text)
+
+
+def is_label(text: str) -> bool:
+    """True for a few words that make no sentence and have no key."""
+    plain = text.strip(" \t*_:：-–—|>[]")
+    return (
+        0 < len(plain) <= _MOST_LABEL_CHARS
+        and len(plain.split()) <= _MOST_LABEL_WORDS
+        and _NO_LABEL.fullmatch(plain) is None
+        and _SENTENCE.search(plain) is None
+        and KEYED.match(plain) is None
+    )
+
+
+def _words_of_label(text: str) -> frozenset[str]:
+    """The words of a label; empty where there are too many for one."""
+    words = words_of(LIST_NUMBER.sub("", text.strip(" \t*_:：-–—|>[]")))
+    return words if len(words) <= _MOST_LABEL_WORDS else frozenset()
+
+
+def first_line(text: str) -> tuple[str, frozenset[str]]:
+    """The line that a block of keys and values begins with, and the words that the others belong to; empty for none."""
+    first, line_break, rest = text.partition("\n")
+    if not line_break or not any(KEYED.match(line) for line in rest.split("\n")[:40]):
+        return "", frozenset()
+    if is_label(first):
+        return first, _words_of_label(first)
+    if KEYED.match(first):
+        return first, _words_of_label(re.split(r"[:：=→]|->|=>", first, maxsplit=1)[1])
+    return "", frozenset()
+
+
+def _names_another(text: str) -> bool:
+    """True if brackets behind a value name whom or what it is of: "Phone: 0664 111 (Mia)"."""
+    match = _BRACKETS.search(text)
+    return match is not None and _OF_VALUE.match(match["aside"]) is None
+
+
+def caption(above: Iterable[str]) -> frozenset[str]:
+    """Words of whatever a line of a key and a value belongs to, by the lines above it, the nearest first.
+
+    Those are the nearest labels, one above the other, or the value of the nearest key "Name".
+    """
+    words = frozenset[str]()
+    for text in above:
+        if is_label(text):
+            words |= _words_of_label(text)
+            continue
+        if words or not KEYED.match(text):
+            break
+        key, value = re.split(r"[:：=→]|->|=>", text, maxsplit=1)
+        if key.strip().casefold() in ANY.nouns.names:
+            return _words_of_label(value)
+    return words
+
 
 # Version of these rules: an index whose passages were read with others is read again.
 FACT_RULES = "facts-7"
@@ -149,7 +236,7 @@ def facts_of(text: str, heading: tuple[str, ...] = (), label: str | None = None,
     text = _without_marks(text[:_MOST_CHARS])
     if match := _NOT_SAME.match(text):
         return Facts(not_same=_pairs(match["both"]))
-    if is_newest_first(heading, path):
+    if _is_newest_first(heading, path):
         return _NOTHING
     topic = topic_of(heading, path)
     claims = dict[tuple[str, str], Claim]()
@@ -276,7 +363,7 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
         is_key = KEYED.match(said_text) is not None
         owner = frozenset[str]()
         if is_key:
-            owner = (words_of_label(named_text) - _GENERIC) or (frozenset() if plain == first else record) or keys
+            owner = (_words_of_label(named_text) - _GENERIC) or (frozenset() if plain == first else record) or keys
         clause = Clause(
             text=said_text,
             subject=before,
@@ -298,7 +385,7 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
             before = before if ours else claim.subject or before
             is_borrowed = (is_key and not _GENITIVE.search(said_text)) or _is_elsewhere(claim, said_text)
             if is_borrowed and (
-                names_another(said_text) or (is_key and not claim.changes and claim.thing.endswith("|name"))
+                _names_another(said_text) or (is_key and not claim.changes and claim.thing.endswith("|name"))
             ):
                 continue
             yield claim._replace(is_borrowed=is_borrowed)

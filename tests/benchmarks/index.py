@@ -23,8 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from indexer import Index, MiniLM
-from indexer.sources.file_source import FileSource
-from indexer.sources.folders import ExtraFolder, Folders
+from indexer.sources.folders import ExtraFolder, FileSource, Folders
 from indexer.testing import HashEmbedder
 
 WORDS = (

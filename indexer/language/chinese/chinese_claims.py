@@ -9,7 +9,6 @@ from functools import cache
 
 from indexer.common.patterns import lazy_regex
 from indexer.language.chinese.chinese_wordings import CHINESE_SCRIPT, CHINESE_WORDINGS, JOBS_ZH, STATES_ZH
-from indexer.language.fact_wordings import Wording, Wordings
 from indexer.language.fact_words import (
     HOLDERS,
     ME,
@@ -23,7 +22,17 @@ from indexer.language.fact_words import (
     value_of,
     words_of,
 )
-from indexer.language.facts_clause import TIMELY, Claim, Clause, Parts, Reading, end_claims, is_nobody
+from indexer.language.facts_clause import (
+    TIMELY,
+    Claim,
+    Clause,
+    Parts,
+    Reading,
+    Wording,
+    Wordings,
+    end_claims,
+    is_nobody,
+)
 
 _TRAILING = lazy_regex(
     "(?:现在|目前|如今|已经?|刚刚?|最近|以后|今后|从今天起|从现在起|统一|都|的|也|又|已|被|今天|昨天|上周|上个?月|本周|下周起|开始"

@@ -1,4 +1,4 @@
-"""Chinese wordings of facts, one a line, in the notation of `indexer.language.fact_wordings`: data alone.
+"""Chinese wordings of facts, one a line, in the notation of `indexer.language.facts_clause`: data alone.
 
 A line with `@` gives words a name, by which the lines below call them: `{moves}`.
 

@@ -9,7 +9,6 @@ from functools import cache
 
 from indexer.common.patterns import lazy_regex
 from indexer.language.english.english_wordings import ENGLISH_SCRIPT, ENGLISH_WORDINGS
-from indexer.language.fact_wordings import Wording, Wordings
 from indexer.language.fact_words import (
     DESCRIPTIONS,
     JOBS,
@@ -30,7 +29,7 @@ from indexer.language.fact_words import (
     value_of,
     words_of,
 )
-from indexer.language.facts_clause import TIMELY, Claim, Clause, Parts, Reading, end_claims
+from indexer.language.facts_clause import TIMELY, Claim, Clause, Parts, Reading, Wording, Wordings, end_claims
 
 _I = re.IGNORECASE
 _NOT = r"(?:n['’]t| not) "

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from indexer.engine.echoes import AskedQuestion, is_echo
+from indexer.engine.search import AskedQuestion, is_echo
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from indexer.language.facts import facts_of
+from indexer.language.facts import _is_newest_first, _names_another, caption, facts_of, label_before
 from indexer.language.facts_frame import is_frame
-from indexer.language.facts_records import caption, is_newest_first, label_before, names_another
 
 
 def things(text: str, heading: tuple[str, ...] = ()) -> set[str]:
@@ -75,7 +74,7 @@ def test_a_date_is_no_version() -> None:
     ],
 )
 def test_lists_of_changes_have_the_newest_first(heading: tuple[str, ...], path: str, newest: bool) -> None:
-    assert is_newest_first(heading, path) is newest
+    assert _is_newest_first(heading, path) is newest
     assert bool(facts_of("The port of staging is 8080", heading, None, path).claims) is not newest
 
 
@@ -93,9 +92,9 @@ def test_hours_and_days_are_no_label() -> None:
 
 
 def test_brackets_tell_of_whom_a_value_is_or_since_when() -> None:
-    assert names_another("Birthday: June 9 (Bo Lind)")
-    assert not names_another("Port: 8080 (was 7070)")
-    assert not names_another("价格：99 元（原价 79 元）")
+    assert _names_another("Birthday: June 9 (Bo Lind)")
+    assert not _names_another("Port: 8080 (was 7070)")
+    assert not _names_another("价格：99 元（原价 79 元）")
 
 
 @pytest.mark.parametrize(

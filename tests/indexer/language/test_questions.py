@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from indexer.language.dates import has_time_words
 from indexer.language.questions import asks, asks_shortly, asks_when, whose_word
-from indexer.language.time_words import has_time_words
 from tests.growth import assert_grows_at_most
 
 TIME = """

@@ -9,8 +9,7 @@ import pytest
 
 from indexer import Index, SearchFilter
 from indexer.errors import SourceMissing
-from indexer.sources.file_source import FileSource
-from indexer.sources.folders import ExtraFolder, Folders
+from indexer.sources.folders import ExtraFolder, FileSource, Folders
 from indexer.sources.scan import source_file
 from indexer.testing import HashEmbedder
 from tests.indexer.sources.test_scan import reachable

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from indexer.errors import SourceMissing
 from indexer.sources.base import Scan, SourceFile
-from indexer.sources.file_source import FileSource
+from indexer.sources.folders import FileSource
 from indexer.sources.scan import (
     change_times,
     inode_of,

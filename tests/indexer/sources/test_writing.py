@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from indexer.language.languages import Writing
-from indexer.sources.file_source import FileSource
+from indexer.sources.folders import FileSource
 from indexer.sources.writing import WritingSample
 
 MOMENT = "2026-11-20T08:00:00.000Z"

@@ -17,7 +17,7 @@ import pytest
 
 from indexer import EmbedderUnavailable, EmbeddingError, Index, SourceMissing, SyncCancelled, SyncProgress, SyncReport
 from indexer.documents.transcripts import split_transcript
-from indexer.sources.file_source import FileSource
+from indexer.sources.folders import FileSource
 from indexer.sources.scan import unpack_stat
 from indexer.stores.base import Unembedded, passages_of
 from indexer.stores.sqlite import SqliteStore
