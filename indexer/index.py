@@ -45,6 +45,7 @@ from indexer.types import (
     SearchResults,
     SourceKind,
     Statement,
+    SyncProgress,
     SyncReport,
 )
 
@@ -283,6 +284,16 @@ class Index:
             StoreError: The index cannot be read.
         """
         return self._search.changed_facts(filter, self._today(), self._zone)
+
+    @property
+    def revision(self) -> int:
+        """A number that grows with every write into the index, by any process; 0 before the first."""
+        return self._store.head().revision
+
+    @property
+    def progress(self) -> SyncProgress | None:
+        """Progress of the largest sync of this process; None if none runs."""
+        return self._sync.progress
 
     def status(self) -> IndexStatus:
         """How the index stands; waits neither for a sync nor for a reader to be loaded.

@@ -15,7 +15,12 @@ ROOT = Path(__file__).resolve().parent.parent
 CLIENT = ROOT / "memory_service" / "client"
 COMMAND = "python -m tests.generate_client"
 # Each synchronous file and the one that it is made from.
-FILES = {"_client.py": "_async_client.py", "_session.py": "_async_session.py", "_stream.py": "_async_stream.py"}
+FILES = {
+    "_client.py": "_async_client.py",
+    "_connection.py": "_async_connection.py",
+    "_session.py": "_async_session.py",
+    "_stream.py": "_async_stream.py",
+}
 
 # In this order. What is left of the word `async` at the end stands in a sentence.
 _RULES = tuple(

@@ -242,6 +242,21 @@ async def grant_of(
     return grant
 
 
+async def remains_allowed(request: Request) -> Callable[[], bool]:
+    """A check, for answers without an end, that the key of a request still is one with the same rights."""
+    access: AccessControl = request.app.state.shared.service.access
+    key, grant, is_keyed = _given_key(request.headers), request.state.grant, request.state.is_keyed
+
+    def is_allowed() -> bool:
+        try:
+            return access.grant(key) == grant if is_keyed else not access.is_required()
+        except StorageFailed:
+            # What was known last holds.
+            return True
+
+    return is_allowed
+
+
 async def in_workspace(workspace: WorkspaceName, grant: Annotated[Grant, Depends(grant_of)]) -> None:
     """Refuse a key that is for another workspace."""
     if not grant.allows(workspace):

@@ -140,8 +140,15 @@ KEYS = schemas.AccessKeys(keys=[KEY])
 MADE_KEY = schemas.MadeKey(**dict(KEY), key="ms_0123456789ab_…")
 OPERATION_REF = schemas.OperationRef(operation_id="op-0123456789abcdef")
 OPERATION = schemas.Operation(
-    operation_id="op-0123456789abcdef", state="running", done=120, total=400, rate=850.5, eta_seconds=3.1
+    operation_id="op-0123456789abcdef",
+    state="running",
+    done=120,
+    total=400,
+    rate=850.5,
+    eta_seconds=3.1,
+    created_at=_WHEN,
 )
+OPERATIONS = schemas.OperationList(operations=[OPERATION])
 STATUS = schemas.Status(
     workspace="default",
     files=18,
@@ -239,19 +246,15 @@ IDLE = schemas.Idle(idle=True)
 PIN = schemas.Pin(pin_id="p0123456789ab", text="Never deploy on Fridays.")
 PINS = schemas.Pins(pins=[PIN])
 REMOVED_PIN = schemas.RemovedPin(pin_id="p0123456789ab")
-EVENT = (
-    "id: 1795185120000007\nevent: compaction_end\ndata: "
-    + json.dumps(
-        {
-            "id": 1795185120000007,
-            "at": _WHEN.isoformat(),
-            "kind": "compaction_end",
-            "session_id": _ID,
-            "fields": {"trigger": "threshold", "outcome": "summary", "tokens_before": 98_304, "tokens_after": 21_504},
-        }
-    )
-    + "\n\n"
-)
+
+
+def _event(kind: str, session_id: str, **fields: object) -> str:
+    content = {"id": 1795185120000007, "at": _WHEN.isoformat(), "kind": kind, "session_id": session_id}
+    return f"id: 1795185120000007\nevent: {kind}\ndata: {json.dumps(content | {'fields': fields})}\n\n"
+
+
+EVENT = _event("compaction_end", _ID, trigger="threshold", outcome="summary", tokens_before=98_304, tokens_after=21_504)
+CHANGE = _event("memories", "", count=1, path="memory/2026-11-20.md")
 
 COMPACTION_RECEIPT = schemas.CompactionReceipt(
     compaction_id="c25",

@@ -1,7 +1,7 @@
-"""Streamed answers: the messages of a long log, and the events of a session as they happen.
+"""Streamed answers: the messages of a long log, and the events of a session or a workspace as they happen.
 
-Invariants: a waiting stream holds no thread; it is closed when its client has gone, when the hub closes, and when the
-response is never sent; a client that reads slowly slows nobody but itself.
+Invariants: a waiting stream holds no thread; it is closed when its client has gone, when its key is withdrawn, when the
+hub closes, and when the response is never sent; a client that reads slowly slows nobody but itself.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any
 
+import anyio.to_thread
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -21,6 +22,8 @@ from memory_service.service import Subscription
 
 # Shorter than what proxies allow an idle connection: 60 s in nginx, 30 s in some clouds.
 HEARTBEAT_SECONDS = 15.0
+# A key that was withdrawn ends a stream within this time.
+_CHECK_SECONDS = 5.0
 # What a client waits before it connects again.
 _RETRY_MS = 2000
 # An item of the stream, for its documentation (OpenAPI 3.2, "Sequential media types"; older readers pass it over).
@@ -52,14 +55,22 @@ _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _MAX_ID_DIGITS = 18
 
 
-def event_stream(subscription: Subscription, *, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> StreamingResponse:
+def event_stream(
+    subscription: Subscription,
+    is_allowed: Callable[[], bool] = lambda: True,
+    *,
+    heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    check_seconds: float = _CHECK_SECONDS,
+) -> StreamingResponse:
     """Answer that sends events as they happen, and a comment after a time without any.
 
     Args:
         subscription: The events; closed at the end of the stream.
+        is_allowed: Tells, in a thread, if who listens still may; the stream ends if not.
         heartbeat_seconds: The longest silence.
+        check_seconds: How often `is_allowed` is asked.
     """
-    return _EventStream(subscription, heartbeat_seconds)
+    return _EventStream(subscription, _frames(subscription, is_allowed, heartbeat_seconds, check_seconds))
 
 
 async def comes_true(subscription: Subscription, reached: Callable[[], bool], timeout_seconds: float) -> bool:
@@ -127,9 +138,8 @@ def _log_pieces(said: Iterator[tuple[int, str]], degraded: Sequence[str]) -> Ite
 class _EventStream(StreamingResponse):
     """Response that sends a subscription and closes it, even if nothing could be sent."""
 
-    def __init__(self, subscription: Subscription, heartbeat_seconds: float) -> None:
+    def __init__(self, subscription: Subscription, frames: AsyncIterator[str]) -> None:
         self._subscription = subscription
-        frames = _frames(subscription, heartbeat_seconds)
         super().__init__(frames, media_type="text/event-stream", headers=_HEADERS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -140,20 +150,29 @@ class _EventStream(StreamingResponse):
             self._subscription.close()
 
 
-async def _frames(subscription: Subscription, heartbeat_seconds: float) -> AsyncIterator[str]:
-    news = asyncio.Event()
-    subscription.on_news(_waker(asyncio.get_running_loop(), news))
+async def _frames(
+    subscription: Subscription, is_allowed: Callable[[], bool], heartbeat_seconds: float, check_seconds: float
+) -> AsyncIterator[str]:
+    loop, news = asyncio.get_running_loop(), asyncio.Event()
+    subscription.on_news(_waker(loop, news))
     yield f"retry: {_RETRY_MS}\n\n"
+    heartbeat, check = loop.time() + heartbeat_seconds, loop.time() + check_seconds
     while True:
+        if loop.time() >= check:
+            if not await anyio.to_thread.run_sync(is_allowed):
+                return
+            check = loop.time() + check_seconds
         news.clear()
         is_closed = subscription.is_closed
         events = subscription.take()
         if events:
             yield "".join(map(_frame, events))
+            heartbeat = loop.time() + heartbeat_seconds
         if is_closed:
             return
-        if not await _set_within(news, heartbeat_seconds):
+        if not await _set_within(news, min(heartbeat, check) - loop.time()) and loop.time() >= heartbeat:
             yield ": still here\n\n"
+            heartbeat = loop.time() + heartbeat_seconds
 
 
 def _waker(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> Callable[[], None]:

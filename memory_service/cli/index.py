@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_service.cli.columns import columns
-from memory_service.cli.options import Place, with_place
+from memory_service.cli.options import Place, examples, with_place
 from memory_service.cli.output import emit_json, emit_value, progress_bar, warn
 from memory_service.cli.warm import found_server
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memory_service.schemas.status import Check, Rebuild, ReindexReport, Status, Watching
+    from memory_service.schemas.status import Check, Operation, Rebuild, ReindexReport, Status, Watching
     from memory_service.service import MemoryService, SyncedChange
 
 
@@ -125,9 +125,41 @@ def _status_place(place: Place, home: Path) -> Place:
     return dataclasses.replace(place, workspace=own) if (home / own).is_dir() else place
 
 
-@click.command()
+@click.command(epilog=examples("operations", "operations --cancel op-0123456789abcdef"))
+@click.option("--cancel", metavar="ID", help="Stop this one; what it has written stays.")
 @with_place
-def status(place: Place) -> None:
+def operations(place: Place, cancel: str | None) -> None:
+    """List or cancel what runs in the background.
+
+    These are the reindexes of the last day, of every server on the home.
+    """
+    from memory_service.schemas import OperationList
+
+    with place.service() as service:
+        if cancel:
+            listing = OperationList(operations=[service.cancel(place.workspace, cancel)])
+        else:
+            listing = OperationList(operations=service.operations(place.workspace))
+    if place.as_json:
+        emit_json(listing)
+        return
+    if not listing.operations:
+        click.echo(f"no operations in {place}", err=True)
+    for line in columns((operation.operation_id, _operation_row(operation)) for operation in listing.operations):
+        click.echo(line)
+
+
+def _operation_row(operation: Operation) -> str:
+    left = f", {operation.eta_seconds:.0f} s left" if operation.is_open and operation.eta_seconds is not None else ""
+    began = f"{operation.created_at:%Y-%m-%d %H:%M} UTC" if operation.created_at else ""
+    shown_text = f"{operation.state}  {operation.done} of {operation.total} passages{left}"
+    return "  ".join(filter(None, (shown_text, began, operation.error)))
+
+
+@click.command(epilog=examples("status", "status --follow"))
+@click.option("--follow", is_flag=True, help="Stay, and print a line for each change. Ctrl-C ends it.")
+@with_place
+def status(place: Place, follow: bool) -> None:
     """Show how the workspace stands.
 
     Counts, coverage, changed files, sizes, model. In the folder of a coding agent's project it is the
@@ -135,6 +167,9 @@ def status(place: Place) -> None:
     """
     with place.service() as service:
         place = _status_place(place, service.settings.home)
+        if follow:
+            _print_events(place, service)
+            return
         status, other_joins = service.status(place.workspace), service.other_homes()
         folder = service.settings.home / place.workspace
     server = found_server(folder.parent, place.workspace)
@@ -166,6 +201,22 @@ def status(place: Place) -> None:
     for other_join in other_joins:
         click.secho(f"another home: {other_join}", fg="yellow", err=True)
     warn(status.degraded)
+
+
+def _print_events(place: Place, service: MemoryService) -> None:
+    """Print what changes in the workspace, until the person ends it."""
+    try:
+        with service.workspace_events(place.workspace) as events:
+            for event in events:
+                # A person who follows reads each line as it comes.
+                if place.as_json:
+                    click.echo(event.model_copy(update={"fields": dict(event.fields)}).model_dump_json())
+                else:
+                    fields = {"session": event.session_id or None, **event.fields}
+                    words = " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
+                    click.echo(f"{event.at:%H:%M:%S}  {event.kind}  {words}".rstrip())
+    except KeyboardInterrupt:
+        return
 
 
 def _index_row(found: Status) -> str:

@@ -37,6 +37,7 @@ _COMMANDS = {
     "sync": "sync",
     "migrate": "migrate",
     "keys": "keys",
+    "operations": "index",
     "status": "index",
     "doctor": "index",
 }

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from datetime import date as Day
 from types import TracebackType
 from typing import Any
 
 from memory_service import schemas
 from memory_service.client import _session_wire, _wire
-from memory_service.client._async_session import AsyncConnection, AsyncSession
+from memory_service.client._async_connection import AsyncConnection
+from memory_service.client._async_session import AsyncSession
 from memory_service.client._session_wire import SessionCalls, Wanted, id_of
 from memory_service.client._wire import Calls
 
@@ -370,6 +371,10 @@ class AsyncMemoryClient:
         """State of an operation."""
         return await self._connection.send(self._calls.operation(operation_id))
 
+    async def operations(self) -> list[schemas.Operation]:
+        """The operations of the last day; the newest first."""
+        return (await self._connection.send(self._calls.operations())).operations
+
     async def cancel(self, operation_id: str) -> schemas.Operation:
         """Ask an operation to stop; what it has written stays."""
         return await self._connection.send(self._calls.cancel(operation_id))
@@ -377,6 +382,20 @@ class AsyncMemoryClient:
     async def status(self) -> schemas.Status:
         """Status of the workspace."""
         return await self._connection.send(self._calls.status())
+
+    async def events(self, after: int | None = None) -> AsyncIterator[schemas.SessionEvent]:
+        """Changes of the workspace, whoever makes them, until you stop; a broken connection is made again.
+
+        Their kinds are `memories`, `session`, `operation` and `index`; each says that something is different now.
+
+        Args:
+            after: The last event that was heard; 0 begins with the oldest that is kept; else those to come.
+
+        Raises:
+            ConnectionFailed: The server was not reached several times in a row.
+        """
+        async for event in self._connection.events(self._calls.events, after):
+            yield event
 
     async def version(self) -> schemas.Version:
         """Version of the server."""

@@ -1,4 +1,4 @@
-"""`AsyncSession`, one conversation over HTTP, and the connection to a server, for async programs.
+"""`AsyncSession`, one conversation over HTTP, for async programs.
 
 Invariants: a call is repeated only where that does nothing twice; every failure leaves as an error of
 `memory_service.errors`.
@@ -8,75 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
 from typing import Any, Literal, TypeVar, Unpack, overload
 
-import httpx
-from pydantic import BaseModel
-
 from memory_service import schemas
-from memory_service.client import _completion, _session_wire, _wire
+from memory_service.client import _completion, _session_wire
+from memory_service.client._async_connection import AsyncConnection
 from memory_service.client._async_stream import AsyncModelStream, AsyncReplyStream
 from memory_service.client._completion import Ask, PlayedTurn, Send, Step, Steps, Turn
-from memory_service.client._event_stream import Listening
 from memory_service.client._messages import Reply
 from memory_service.client._session_wire import SessionCalls, Wanted
-from memory_service.client._wire import Call
-from memory_service.errors import MemoryServiceError
 from memory_service.schemas.sessions import TRIM_KEEP_LAST
-
-_A = TypeVar("_A", bound=BaseModel)
-
-
-class AsyncConnection:
-    """Connection to one server; use within one event loop.
-
-    Args:
-        base_url: Address of the server.
-        api_key: A key of the server, if it has any.
-        timeout: Seconds to wait for an answer.
-    """
-
-    def __init__(self, base_url: str, api_key: str | None, timeout: float) -> None:
-        self.base_url = base_url
-        self._http = httpx.AsyncClient(**_wire.httpx_arguments(base_url, api_key, timeout))
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
-
-    async def send(self, call: Call[_A]) -> _A:
-        """Answer to a call."""
-        attempt = 0
-        while True:
-            outcome = await self._try(call)
-            delay = _wire.retry_delay(call, attempt, outcome)
-            if delay is None:
-                break
-            await asyncio.sleep(delay)
-            attempt += 1
-        if isinstance(outcome, httpx.RequestError):
-            raise _wire.unreachable_error(outcome, self.base_url) from outcome
-        return _wire.parse(call, outcome)
-
-    @asynccontextmanager
-    async def stream(self, call: Call[Any]) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Pieces of an answer that does not end by itself."""
-        try:
-            async with self._http.stream(**_wire.request_arguments(call, self._http.timeout)) as response:
-                if not response.is_success:
-                    await response.aread()
-                    raise _wire.failure(response)
-                yield response.aiter_bytes()
-        except httpx.RequestError as error:
-            raise _wire.unreachable_error(error, self.base_url) from error
-
-    async def _try(self, call: Call[_A]) -> httpx.Response | httpx.RequestError:
-        try:
-            return await self._http.request(**_wire.request_arguments(call, self._http.timeout))
-        except httpx.RequestError as error:
-            return error
-
 
 _T = TypeVar("_T")
 
@@ -467,17 +408,8 @@ class AsyncSession:
         Raises:
             ConnectionFailed: The server was not reached several times in a row.
         """
-        listening = Listening(after)
-        while True:
-            try:
-                async with self._connection.stream(self._calls.events(listening.last_id)) as pieces:
-                    listening.begin_stream()
-                    async for piece in pieces:
-                        for event in listening.feed_line(piece):
-                            yield event
-            except MemoryServiceError as error:
-                listening.count_failure(error)
-            await asyncio.sleep(listening.pause_seconds())
+        async for event in self._connection.events(self._calls.events, after):
+            yield event
 
     async def wait_idle(self, timeout_seconds: float = 25.0) -> bool:
         """Wait until no compaction runs and none is to be tried again; False if that takes longer."""

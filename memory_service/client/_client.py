@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import date as Day
 from types import TracebackType
 from typing import Any
 
 from memory_service import schemas
 from memory_service.client import _session_wire, _wire
-from memory_service.client._session import Connection, Session
+from memory_service.client._connection import Connection
+from memory_service.client._session import Session
 from memory_service.client._session_wire import SessionCalls, Wanted, id_of
 from memory_service.client._wire import Calls
 
@@ -371,6 +372,10 @@ class MemoryClient:
         """State of an operation."""
         return self._connection.send(self._calls.operation(operation_id))
 
+    def operations(self) -> list[schemas.Operation]:
+        """The operations of the last day; the newest first."""
+        return self._connection.send(self._calls.operations()).operations
+
     def cancel(self, operation_id: str) -> schemas.Operation:
         """Ask an operation to stop; what it has written stays."""
         return self._connection.send(self._calls.cancel(operation_id))
@@ -378,6 +383,19 @@ class MemoryClient:
     def status(self) -> schemas.Status:
         """Status of the workspace."""
         return self._connection.send(self._calls.status())
+
+    def events(self, after: int | None = None) -> Iterator[schemas.SessionEvent]:
+        """Changes of the workspace, whoever makes them, until you stop; a broken connection is made again.
+
+        Their kinds are `memories`, `session`, `operation` and `index`; each says that something is different now.
+
+        Args:
+            after: The last event that was heard; 0 begins with the oldest that is kept; else those to come.
+
+        Raises:
+            ConnectionFailed: The server was not reached several times in a row.
+        """
+        yield from self._connection.events(self._calls.events, after)
 
     def version(self) -> schemas.Version:
         """Version of the server."""

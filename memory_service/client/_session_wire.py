@@ -21,8 +21,6 @@ from memory_service.home import id_of_title
 
 # A model may write a summary meanwhile, in several calls.
 WORK_SECONDS = 600.0
-# The server breaks its silence every 15 seconds.
-_SILENCE_SECONDS = 45.0
 _GRACE_SECONDS = 10.0
 
 
@@ -213,17 +211,6 @@ class SessionCalls(Routes):
     def wait_idle(self, timeout_seconds: float) -> Call[schemas.Idle]:
         """The call that waits until it is at rest."""
         return self._get("/idle", schemas.Idle, {"timeout_seconds": timeout_seconds}, timeout_seconds + _GRACE_SECONDS)
-
-    def events(self, after: str) -> Call[schemas.SessionEvent]:
-        """The call for its events, to be read as a stream."""
-        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
-        return Call(
-            method="GET",
-            path=f"{self._root}/events",
-            answer=schemas.SessionEvent,
-            headers=headers,
-            least_seconds=_SILENCE_SECONDS,
-        )
 
 
 def prompt_options(

@@ -38,6 +38,8 @@ DEFAULT_TIMEOUT_SECONDS = 30.0
 RETRY_DELAYS_SECONDS = (0.1, 0.5)
 # A server that asks for a longer wait is asked again after this one.
 _LONGEST_WAIT_SECONDS = 10.0
+# The server breaks the silence of a stream every 15 seconds.
+_SILENCE_SECONDS = 45.0
 _SECONDS = re.compile(r"[0-9]{1,6}")
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 _LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
@@ -286,6 +288,17 @@ class Routes:
     def _delete(self, path: str, answer: type[_A], *, safe: bool = False) -> Call[_A]:
         return Call(method="DELETE", path=f"{self._root}{path}", answer=answer, safe=safe)
 
+    def events(self, after: str) -> Call[schemas.SessionEvent]:
+        """The call for the events of what it is made for, to be read as a stream."""
+        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
+        return Call(
+            method="GET",
+            path=f"{self._root}/events",
+            answer=schemas.SessionEvent,
+            headers=headers,
+            least_seconds=_SILENCE_SECONDS,
+        )
+
 
 class Calls(Routes):
     """Maker of the calls for one workspace.
@@ -421,6 +434,10 @@ class Calls(Routes):
     def operation(self, operation_id: str) -> Call[schemas.Operation]:
         """The call for the state of an operation."""
         return self._get(f"/operations/{segment(operation_id)}", schemas.Operation)
+
+    def operations(self) -> Call[schemas.OperationList]:
+        """The call for all operations."""
+        return self._get("/operations", schemas.OperationList)
 
     def cancel(self, operation_id: str) -> Call[schemas.Operation]:
         """The call that cancels an operation."""

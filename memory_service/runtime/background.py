@@ -51,7 +51,7 @@ class _Running:
 
     @property
     def has_ended(self) -> bool:
-        return _has_ended(self.shown)
+        return not self.shown.is_open
 
     def change(self, **changed_fields: object) -> None:
         self.shown = self.shown.model_copy(update=changed_fields)
@@ -72,10 +72,6 @@ class _Recorded(NamedTuple):
     def raw(self) -> bytes:
         """The record of an operation."""
         return json.dumps({"operation": self.shown.model_dump(mode="json"), "holder": self.holder}).encode()
-
-
-def _has_ended(operation: Operation) -> bool:
-    return operation.state not in ("queued", "running")
 
 
 def _progress_of(progress: SyncProgress, elapsed_seconds: float) -> dict[str, float | None]:
@@ -113,7 +109,13 @@ class Operations:
             CallCancelled: The service is closed, or about to be.
         """
         shown_operation = Operation(
-            operation_id=f"op-{secrets.token_hex(8)}", state="queued", done=0, total=0, rate=0.0, eta_seconds=None
+            operation_id=f"op-{secrets.token_hex(8)}",
+            state="queued",
+            done=0,
+            total=0,
+            rate=0.0,
+            eta_seconds=None,
+            created_at=dt.datetime.now(dt.UTC),
         )
         operation = _Running(workspace=workspace, shown=shown_operation)
         with self._changing:
@@ -148,6 +150,15 @@ class Operations:
         self._look(own)
         return own.shown
 
+    def list(self, workspace: str) -> list[Operation]:
+        """The operations of a workspace, of every process; the newest first."""
+        operations = {name: own.shown for name, own in list(self._operations.items()) if own.workspace == workspace}
+        for name in self._records(workspace).keys(RecordKind.OPERATION):
+            if name not in operations:
+                with suppress(NotFound):
+                    operations[name] = self._elsewhere(workspace, name).shown
+        return sorted(operations.values(), key=_age, reverse=True)
+
     def cancel(self, workspace: str, operation_id: str) -> Operation:
         """Ask an operation to stop; it does so after the batch at hand."""
         own = self._own(workspace, operation_id)
@@ -165,7 +176,7 @@ class Operations:
         records = self._records(workspace)
         while (record := records.get(RecordKind.OPERATION, operation_id)) is not None:
             value = _Recorded.read(record.raw)
-            if _has_ended(value.shown):
+            if not value.shown.is_open:
                 return value
             if self._presence.is_gone(value.holder):
                 changed_fields = {"state": "failed", "error": _GONE, "eta_seconds": None}
@@ -293,6 +304,11 @@ class Operations:
         # First: what has ended may be forgotten at once, and its record with it.
         self._record(operation, operation.shown.model_copy(update=changed_fields))
         operation.change(**changed_fields)
+
+
+def _age(operation: Operation) -> tuple[float, str]:
+    moment = operation.created_at
+    return (moment.timestamp() if moment else 0.0, operation.operation_id)
 
 
 def _expiry() -> dt.datetime:

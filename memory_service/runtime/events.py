@@ -30,6 +30,7 @@ from memory_service.storage.coordination import KEPT_MESSAGES, Coordination
 _log = logging.getLogger("memory_service.runtime.events")
 
 EventKind = Literal["compaction_start", "compaction_end", "flush", "prune", "overflow", "undo"]
+WorkspaceEventKind = Literal["memories", "session", "operation", "index"]
 
 KEPT_EVENTS = KEPT_MESSAGES
 KEPT_SESSIONS = 1024
@@ -224,32 +225,61 @@ class EventHub:
         except StorageFailed as error:
             # On a full disk, or in a home that is only read, those of this process hear it.
             _log.warning("an event was not told to other processes: %s", error)
-            with self._changing:
-                number = history.next_id
-                history.add(event.model_copy(update={"id": number}), "")
-                wakes = [follower._wake for follower in history.followers]
-            _call(wakes)
+            number = self._add_here(history, event)
         else:
             self._catch_up(workspace, session_id, history)
         return event.model_copy(update={"id": number})
+
+    def publish_here(
+        self, workspace: str, kind: WorkspaceEventKind, session_id: str = "", /, **fields: EventField
+    ) -> None:
+        """Tell those in this process who listen to a workspace of something that each process sees by itself.
+
+        Args:
+            workspace: The workspace.
+            kind: The kind of change.
+            session_id: The session that has changed; empty for none, or for many.
+            fields: Numbers and names.
+        """
+        event = SessionEvent.model_construct(
+            id=0, at=self._now(), kind=kind, session_id=session_id, fields=MappingProxyType(dict(fields))
+        )
+        with self._changing:
+            history = self._history(workspace, "")
+        self._add_here(history, event)
+
+    def is_followed(self, workspace: str) -> bool:
+        """True if somebody listens to a workspace as a whole."""
+        with self._changing:
+            history = self._histories.get((workspace, ""))
+            return history is not None and bool(history.followers)
+
+    def _add_here(self, history: _History, event: SessionEvent) -> int:
+        with self._changing:
+            number = history.next_id
+            history.add(event.model_copy(update={"id": number}), "")
+            wakes = [follower._wake for follower in history.followers]
+        _call(wakes)
+        return number
 
     def subscribe(self, workspace: str, session_id: str, after_id: int | None = None) -> Subscription:
         """Listen to a session, from now on or from where somebody has left off.
 
         Args:
             workspace: Its workspace.
-            session_id: The session; it need not exist yet.
+            session_id: The session; it need not exist yet. Empty for the workspace as a whole.
             after_id: The last event that was heard; 0 begins with the oldest that is kept.
         """
         with self._changing:
             history = self._history(workspace, session_id)
             # Held from here on: it is not put away.
             history.waiters += 1
-            if history.end_following is None:
+            if session_id and history.end_following is None:
                 history.end_following = self._coordination.follow(
                     _channel(workspace, session_id), partial(self._catch_up, workspace, session_id, history)
                 )
-        self._catch_up(workspace, session_id, history)
+        if session_id:
+            self._catch_up(workspace, session_id, history)
         with self._changing:
             history.waiters -= 1
             position = _position(history, after_id)

@@ -68,6 +68,20 @@ class Operation(Answer):
     error: str | None = Field(
         default=None, description="Why it ended early, in words; null unless it failed or was cancelled while it ran."
     )
+    created_at: dt.datetime | None = Field(
+        default=None, description="Time at which it was asked for; null where an earlier version began it."
+    )
+
+    @property
+    def is_open(self) -> bool:
+        """True until it has ended."""
+        return self.state in ("queued", "running")
+
+
+class OperationList(Answer):
+    """The operations of a workspace."""
+
+    operations: list[Operation] = Field(description="Those of the last day, of every process; the newest first.")
 
 
 class ModelFingerprint(Answer):

@@ -41,6 +41,7 @@ from memory_service.runtime.models import (
     make_talk_judge,
 )
 from memory_service.runtime.presence import Presence
+from memory_service.runtime.workspace_events import WorkspaceEvents
 from memory_service.schemas.compaction import (
     CompactedMessages,
     ConversationContext,
@@ -118,6 +119,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             storage.records, settings.api_keys, secret=lambda: storage.secret(_SIGNING_KEY, 32), now=settings.now
         )
         self.events = EventHub(storage.coordination, self._presence, now=settings.now)
+        self._workspace_events = WorkspaceEvents(self.events, self._look, self.operations)
         self._seals = Seals(storage)
         self._shared: tuple[ServiceParts, Compactor] | None = None
         self._sharing = threading.Lock()
@@ -167,6 +169,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
     def close(self) -> None:
         """Stop background work and give back all files."""
         self.events.close()
+        self._workspace_events.close()
         self._operations.close()
         self._presence.close()
         self._workspaces.close()

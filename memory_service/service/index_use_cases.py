@@ -17,7 +17,9 @@ from memory_service.memories.workspaces import indexed_paths
 from memory_service.runtime import index_answers
 from memory_service.runtime.background import Operations
 from memory_service.runtime.change_reports import SyncedChange, follow
+from memory_service.runtime.events import Subscription
 from memory_service.runtime.index_answers import translate_errors
+from memory_service.runtime.workspace_events import WorkspaceEvents, WorkspaceState
 from memory_service.schemas.status import Operation, ReindexReport, Status
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ class IndexUseCases(ABC):
 
     settings: Settings
     _operations: Operations
+    _workspace_events: WorkspaceEvents
     _workspaces: OpenWorkspaces
 
     @abstractmethod
@@ -98,6 +101,10 @@ class IndexUseCases(ABC):
         """How far an operation is; see `Operations.get`."""
         return self._operations.get(workspace, operation_id)
 
+    def operations(self, workspace: str) -> list[Operation]:
+        """The operations of the last day, of every process; the newest first."""
+        return self._operations.list(workspace)
+
     def cancel(self, workspace: str, operation_id: str) -> Operation:
         """Ask an operation to stop; what it has written stays."""
         return self._operations.cancel(workspace, operation_id)
@@ -105,6 +112,28 @@ class IndexUseCases(ABC):
     def running_operations(self) -> int:
         """Number of operations that are queued or run."""
         return self._operations.running()
+
+    def workspace_events(
+        self, workspace: str, after: int | None = None, *, since: dt.datetime | None = None
+    ) -> Subscription:
+        """Subscription to the changes of a workspace; to be closed at the end. See `WorkspaceEvents.subscribe`."""
+        return self._workspace_events.subscribe(workspace, after, since=since)
+
+    def _look(self, workspace: str) -> WorkspaceState:
+        """A workspace as it is now, for its events."""
+        parts, index = self._workspaces.storage.workspace(workspace), self._workspaces.readable(workspace).index
+        documents, logs = parts.documents.scan().documents.values(), parts.logs.list()
+        with translate_errors():
+            revision, progress = index.revision, index.progress
+        return WorkspaceState(
+            documents={document.path: document.revision for document in documents},
+            sessions={log.session_id: (log.last_activity, log.size_bytes) for log in logs},
+            index_revision=revision,
+            sync=(progress.passages, progress.total_passages) if progress else None,
+            changed_at=max(
+                (*(document.modified_at for document in documents), *(log.last_activity for log in logs)), default=None
+            ),
+        )
 
     def status(self, workspace: str) -> Status:
         """How a workspace stands, and what its context engine failed to do; loads the engine."""

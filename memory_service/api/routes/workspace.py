@@ -5,6 +5,7 @@ Health and version need no key, the metrics one for `*`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from memory_service import schemas
 from memory_service._version import __version__
 from memory_service.api import examples
-from memory_service.api.auth import WorkspaceName, grant_of, in_every_workspace, in_workspace
+from memory_service.api.auth import WorkspaceName, grant_of, in_every_workspace, in_workspace, remains_allowed
 from memory_service.api.errors import error_responses
 from memory_service.api.examples import success_response
 from memory_service.api.metrics import CONTENT_TYPE
@@ -22,6 +23,27 @@ from memory_service.api.streams import EVENT_SCHEMA, comes_true, event_stream, l
 from memory_service.service import Grant
 
 status_router = APIRouter(prefix="/v1/workspaces", tags=["status"])
+
+LastEventId = Annotated[
+    str | None,
+    Header(alias="Last-Event-ID", description="Id of the last event that was heard; browsers send it by themselves."),
+]
+Listener = Annotated[Callable[[], bool], Depends(remains_allowed)]
+After = Annotated[
+    int | None,
+    Query(
+        ge=0,
+        le=2**53,
+        description="The last event heard, as `Last-Event-ID`, which wins; 0 begins with the oldest that is kept.",
+    ),
+]
+Timeout = Annotated[float, Query(ge=0, le=300, description="The longest wait, in seconds.")]
+
+
+def _stream(kinds: str, example: str) -> dict[int | str, dict[str, Any]]:
+    schema = {"type": "string", "description": "Events, each as the lines that stand for it."}
+    content = {"text/event-stream": {"schema": schema, "itemSchema": EVENT_SCHEMA, "example": example}}
+    return {200: {"description": f"Server-sent events: {kinds}, dropped.", "content": content}}
 
 
 @status_router.get(
@@ -34,6 +56,28 @@ def workspaces(shared: Shared, grant: Annotated[Grant, Depends(grant_of)]) -> sc
     """All workspaces that the key is for: files, sessions, last change, project."""
     names = [name for name in shared.service.workspaces() if grant.allows(name)]
     return schemas.Workspaces(workspaces=names, details=shared.service.workspace_summaries(names))
+
+
+@status_router.get(
+    "/{workspace}/events",
+    dependencies=[Depends(in_workspace)],
+    response_class=Response,
+    summary="Follow a workspace",
+    responses=_stream("memories, session, operation, index", examples.CHANGE)
+    | error_responses(400, 401, 403, 404, 422, 503),
+)
+@in_queue("read")
+def workspace_events(
+    workspace: WorkspaceName, shared: Shared, is_allowed: Listener, after: After = None, last: LastEventId = None
+) -> Response:
+    """The changes of the workspace from now on, whoever makes them: in files, sessions, operations and the index.
+
+    An event says that something is different, and not what it says now. A change is seen within a second or two. The
+    stream stays open; after a broken connection, `Last-Event-ID` or `after` goes on where it ended.
+    """
+    event_id = last_event_id(last)
+    subscription = shared.service.workspace_events(workspace, after if event_id is None else event_id)
+    return event_stream(subscription, is_allowed)
 
 
 @status_router.get(
@@ -76,6 +120,15 @@ async def reindex(workspace: WorkspaceName, body: schemas.ReindexRequest, shared
 
 
 @operations_router.get(
+    "/operations", summary="List the operations", responses=success_response(200, examples.OPERATIONS)
+)
+@in_queue("status")
+def operations(workspace: WorkspaceName, shared: Shared) -> schemas.OperationList:
+    """The operations of the last day, of every process of the home; the newest first."""
+    return schemas.OperationList(operations=shared.service.operations(workspace))
+
+
+@operations_router.get(
     "/operations/{operation_id}",
     summary="See how far an operation is",
     responses=success_response(200, examples.OPERATION),
@@ -102,39 +155,19 @@ events_router = APIRouter(
     responses=error_responses(400, 401, 403, 404, 422, 503),
 )
 
-LastEventId = Annotated[
-    str | None,
-    Header(alias="Last-Event-ID", description="Id of the last event that was heard; browsers send it by themselves."),
-]
-After = Annotated[
-    int | None,
-    Query(
-        ge=0,
-        le=2**53,
-        description="The last event heard, as `Last-Event-ID`, which wins; 0 begins with the oldest that is kept.",
-    ),
-]
-Timeout = Annotated[float, Query(ge=0, le=300, description="The longest wait, in seconds.")]
-_STREAM: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "Server-sent events: compaction_start, compaction_end, flush, prune, overflow, undo, dropped.",
-        "content": {
-            "text/event-stream": {
-                "schema": {"type": "string", "description": "Events, each as the lines that stand for it."},
-                "itemSchema": EVENT_SCHEMA,
-                "example": examples.EVENT,
-            }
-        },
-    }
-}
 
-
-@events_router.get("/events", response_class=Response, summary="Follow a session", responses=_STREAM)
+@events_router.get(
+    "/events",
+    response_class=Response,
+    summary="Follow a session",
+    responses=_stream("compaction_start, compaction_end, flush, prune, overflow, undo", examples.EVENT),
+)
 @in_queue("read")
 def events(
     workspace: WorkspaceName,
     session_id: SessionId,
     shared: Shared,
+    is_allowed: Listener,
     after: After = None,
     last: LastEventId = None,
 ) -> Response:
@@ -144,7 +177,8 @@ def events(
     kept any more is counted by an event `dropped`.
     """
     event_id = last_event_id(last)
-    return event_stream(shared.service.session_events(workspace, session_id, after if event_id is None else event_id))
+    subscription = shared.service.session_events(workspace, session_id, after if event_id is None else event_id)
+    return event_stream(subscription, is_allowed)
 
 
 @events_router.get("/idle", summary="Wait until a session is at rest", responses=success_response(200, examples.IDLE))

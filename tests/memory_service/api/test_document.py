@@ -29,6 +29,8 @@ CONTRACT = {
     ("POST", "/v1/keys"),
     ("DELETE", "/v1/keys/{key_id}"),
     ("GET", f"{W}/receipts"),
+    ("GET", f"{W}/operations"),
+    ("GET", f"{W}/events"),
     ("GET", f"{W}/facts"),
     ("POST", f"{W}/facts/distinctions"),
     ("POST", f"{W}/sessions"),
@@ -93,6 +95,7 @@ CONTRACT = {
 # Answers that are no JSON of ours: text for Prometheus, a stream, a message as it came, a provider's.
 OTHER_ANSWERS = {
     "/metrics",
+    f"{W}/events",
     f"{S}/events",
     f"{S}/messages/{{seq}}",
     f"{S}/messages/{{seq}}/media/{{number}}",

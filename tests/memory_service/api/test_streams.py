@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import httpx
@@ -18,13 +19,16 @@ import uvicorn
 from fastapi import FastAPI, Header
 from fastapi.responses import StreamingResponse
 
+from indexer.testing import HashEmbedder
 from memory_service.api.body_limit import BodyLimitMiddleware
 from memory_service.api.server import StreamingServer, listening
 from memory_service.api.streams import event_stream, last_event_id
 from memory_service.messages.server_events import ServerEvent
 from memory_service.runtime.events import KEPT_EVENTS, EventHub
+from memory_service.schemas import NewKey
+from memory_service.service import MemoryService
 from tests.memory_service.storage.in_memory_records import event_hub
-from tests.serving import events_of
+from tests.serving import events_of, serving, settings
 from tests.waiting import until
 
 W, S = "default", "support-42"
@@ -62,8 +66,10 @@ class Running:
 
 
 @contextmanager
-def running(hub: EventHub) -> Iterator[Running]:
-    config = uvicorn.Config(make_app(hub), log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=3600)
+def running(hub: EventHub, app: FastAPI | None = None) -> Iterator[Running]:
+    config = uvicorn.Config(
+        app or make_app(hub), log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=3600
+    )
     server = StreamingServer(config, end_streams=hub.close)
     with listening("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
@@ -227,3 +233,37 @@ def test_a_process_told_to_end_does_so_with_a_stream_open() -> None:
                 process.wait(60)
         finally:
             process.kill()
+
+
+def test_a_stream_ends_with_the_right_to_listen() -> None:
+    hub, answers = event_hub(), [True, True, False]
+    app = make_app(hub)
+
+    @app.get("/limited")
+    def limited() -> StreamingResponse:
+        return event_stream(hub.subscribe(W, S), lambda: answers.pop(0), check_seconds=0.05)
+
+    with running(hub, app) as server, server.http.stream("GET", "/limited") as response:
+        assert list(response.iter_lines()) == ["retry: 2000", ""]
+    assert answers == []
+
+
+@pytest.mark.parametrize("path", [f"/v1/workspaces/{W}/events", f"/v1/workspaces/{W}/sessions/{S}/events"])
+def test_a_key_that_is_withdrawn_listens_no_more(tmp_path: Path, path: str) -> None:
+    service = MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder())
+    with serving(service) as real:
+        service.append(W, S, [{"role": "user", "content": "Hello."}])
+        admin = service.access.make(NewKey(name="admin", role="admin"))
+        key = service.access.make(NewKey(name="reader", role="read", workspaces=[W]))
+        headers = {"Authorization": f"Bearer {key.key}"}
+        elsewhere = path.replace(W, "other")
+        assert real.http.get(elsewhere, headers=headers).status_code == 403
+        with real.http.stream("GET", path, headers=headers, timeout=30) as response:
+            lines = response.iter_lines()
+            assert next(lines) == "retry: 2000"
+            withdrawn = real.http.delete(f"/v1/keys/{key.key_id}", headers={"Authorization": f"Bearer {admin.key}"})
+            assert withdrawn.status_code == 200
+            # It ends by itself, whatever happened until then.
+            for _ in lines:
+                pass
+        assert real.http.get(path, headers=headers).status_code == 401

@@ -7,9 +7,13 @@ import json
 import pytest
 
 from indexer import Index, SyncCancelled, SyncProgress
+from indexer.testing import HashEmbedder
 from memory_service import schemas
+from memory_service.service import MemoryService
 from tests.indexer.rebuilds import write_schema
 from tests.memory_service.cli.commands import CommandLine, Run
+from tests.serving import settings
+from tests.waiting import until
 
 
 def report(run: Run) -> schemas.ReindexReport:
@@ -209,3 +213,17 @@ def test_doctor_says_what_waits(cli: CommandLine) -> None:
     run = cli.run("doctor")
     assert run.code == 1
     assert "WRONG index: there is no index yet. Run `memory-service reindex`." in run.out
+
+
+def test_operations_are_listed_and_cancelled(cli: CommandLine) -> None:
+    cli.write("MEMORY.md", ["- Never deploy on Fridays."])
+    with MemoryService(settings(cli.home), embedder=HashEmbedder()) as service:
+        begun = service.start_reindex("default")
+        until(lambda: service.operation("default", begun.operation_id).state == "done")
+        told = cli.ok("operations")
+        assert told.startswith(f"{begun.operation_id}  done  1 of 1 passages  20"), told
+        listing = schemas.OperationList.model_validate_json(cli.ok("operations", "--json"))
+        assert [operation.operation_id for operation in listing.operations] == [begun.operation_id]
+        assert cli.ok("operations", "--cancel", begun.operation_id) == told, "what has ended stays as it is"
+    cli.run("operations", "--cancel", "op-none").failed_with("op-none", "POST")
+    assert "no operations" in cli.run("operations", "--workspace", "other").err

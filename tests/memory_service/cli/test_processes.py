@@ -154,6 +154,26 @@ def passages(root: Path) -> dict[str, list[object]]:
     return {path: [(one.ordinal, one.passage) for one in known[path]] for path in sorted(known)}
 
 
+def test_status_follows_the_workspace_until_it_is_ended(cli: CommandLine) -> None:
+    cli.write("MEMORY.md", ["- The harbour opens at six."])
+    program = [sys.executable, "-c", WITH_VECTORS, "status", "--follow", "--json"]
+    with spawned(cli, program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as follower:
+        assert follower.stdout is not None
+        number, event = 0, dict[str, Any]()
+        lines = iter(follower.stdout.readline, "")
+        with ThreadPoolExecutor(1) as reader:
+            heard = reader.submit(lambda: next(line for line in lines if '"memories"' in line))
+            while not heard.done():
+                number += 1
+                cli.write("memory/notes.md", [f"- Note {number}."])
+                time.sleep(0.2)
+            event = json.loads(heard.result())
+        assert event["fields"] == {"count": 1, "path": "memory/notes.md"}
+        follower.send_signal(signal.SIGINT)
+        _, complaints = follower.communicate(timeout=240)
+        assert (follower.returncode, complaints) == (0, "")
+
+
 def test_a_crowd_on_one_home(cli: CommandLine, tmp_path: Path) -> None:
     cli.write("MEMORY.md", ["- The harbour opens at six."])
     command = [sys.executable, "-c", WITH_VECTORS]
