@@ -262,11 +262,13 @@ def methods(kind: type) -> dict[str, Any]:
 
 def test_both_colours_have_the_same_methods() -> None:
     sync, coloured = methods(MemoryClient), methods(AsyncMemoryClient)
-    assert len(sync) == 29
+    assert len(sync) == 31
     assert inspect.signature(MemoryClient.__init__) == inspect.signature(AsyncMemoryClient.__init__)
     # What it gives makes no request, and has a colour of its own.
     assert inspect.signature(sync["session"]).parameters == inspect.signature(coloured["session"]).parameters
     assert sync.pop("session").__doc__ == coloured.pop("session").__doc__
+    # What it gives is asked for the next event in another way.
+    assert sync.pop("events").__doc__ == coloured.pop("events").__doc__
     assert_same(sync, coloured)
 
 

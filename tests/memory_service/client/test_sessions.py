@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 import socket
 import threading
@@ -13,7 +14,15 @@ from typing import Any
 import httpx
 import pytest
 
-from memory_service import ConnectionFailed, InvalidName, InvalidRequest, NotFound, ServerFailed, SessionEvent
+from memory_service import (
+    ConnectionFailed,
+    InvalidName,
+    InvalidRequest,
+    MemoryClient,
+    NotFound,
+    ServerFailed,
+    SessionEvent,
+)
 from memory_service.client._event_stream import Listening
 from tests.memory_service.api.talking import anthropic_talk, talk
 from tests.memory_service.client.test_failures import http, scripted
@@ -273,6 +282,28 @@ def test_events_are_heard_as_they_happen(memory: Any) -> None:
     assert next(late).kind == "undo"
     late.close()
     assert session.wait_idle(timeout_seconds=5) is True
+
+
+def test_changes_of_the_workspace_are_heard_whoever_makes_them(memory: Any) -> None:
+    memory.remember("The pump stands in the cellar.")
+    heard = memory.events(after=0)
+    ended = threading.Event()
+
+    def change() -> None:
+        while not ended.wait(0.2):
+            memory_of_others.remember(f"It was {dt.datetime.now()}.")
+
+    with MemoryClient(memory.base_url, workspace=memory.workspace) as memory_of_others:
+        other = threading.Thread(target=change)
+        other.start()
+        try:
+            assert next(event for event in heard if event.kind == "memories").fields["count"] >= 1
+        finally:
+            ended.set()
+            other.join()
+    heard.close()
+    begun = memory.start_reindex()
+    assert [each.operation_id for each in memory.operations()] == [begun.operation_id]
 
 
 def event_bytes(number: int) -> bytes:
