@@ -39,6 +39,7 @@ _OPEN_PATHS = frozenset({"/", "/health/live", "/health/ready", "/version", "/doc
 # Of a workspace: what is posted only because its question is long.
 _READING_POSTS = re.compile(r"/v1/workspaces/[^/]+/(?:search|context)")
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_KEY_HEADERS = frozenset({b"authorization", b"x-api-key", b"api-key"})
 _bearer = HTTPBearer(auto_error=False, description="A key of the setting api_keys.")
 _key_header = APIKeyHeader(name="X-API-Key", auto_error=False, description="The same key, in a header of its own.")
 
@@ -85,6 +86,9 @@ class RequireKey:
             is_required, grant = True, None
         state = scope.setdefault("state", {})
         state["is_keyed"] = is_required
+        if is_required:
+            # A key of this server is read here alone: no upstream gets it.
+            scope["headers"] = [header for header in scope["headers"] if header[0] not in _KEY_HEADERS]
         if grant is None and self._is_page(scope):
             # Who has not signed in is asked to there.
             await self._app(scope, receive, send)

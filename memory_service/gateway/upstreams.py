@@ -6,7 +6,7 @@ to the first upstream that speaks the call's protocol. Without configured upstre
 this provider does not speak. A model without a provider's name is one of the provider of `llm_model` there.
 
 Invariants: pure but for the environment, which is read at each call and holds the keys; a key is never part of a
-message; a caller's own key goes to no upstream where this server has keys of its own.
+message. The key of a caller is here only where this server has no keys of its own.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class Upstreams:
             url=base if upstream.protocol == LITELLM else f"{base}{_PATHS[protocol]}{path}",
             model=model,
             headers=headers,
-            takes_callers_key=not key and not self._settings.api_keys,
+            takes_callers_key=not key,
             call=protocol,
             key=key,
         )

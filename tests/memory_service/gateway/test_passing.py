@@ -18,6 +18,7 @@ import openai
 import pytest
 
 from indexer.testing import HashEmbedder
+from memory_service.schemas.keys import NewKey
 from memory_service.service import MemoryService
 from tests.serving import NO_TLS, RunningServer, serving, settings
 
@@ -172,6 +173,22 @@ def test_a_key_of_one_workspace_sees_nothing_that_others_stored(tmp_path: Path, 
         assert answer.status_code in (403, 422) and not theirs.asked
         httpx.post(f"{server.url}/v1/embeddings", json={}, headers={"authorization": "Bearer sk-team"})
         assert len(theirs.asked) == 1
+
+
+def test_a_key_of_this_server_goes_to_no_provider(tmp_path: Path) -> None:
+    with provider() as theirs, gate(tmp_path, theirs) as server:
+        key = server.app.state.shared.service.access.make(NewKey(name="chats", role="gateway")).key
+        calls = [("POST", "/v1/chat/completions"), ("POST", "/v1/messages"), ("GET", "/v1/models"), *PATHS]
+        for method, path in calls:
+            for headers in ({"authorization": f"Bearer {key}", "x-api-key": "x"}, {"x-api-key": key}):
+                content = b'{"model": "m", "messages": [{"role": "user", "content": "Hello."}]}'
+                answer = server.http.request(
+                    method, path, content=content, headers={"content-type": "application/json", **headers}
+                )
+                assert answer.status_code not in (401, 403), (path, answer.text)
+        assert len(theirs.asked) >= 2 * len(calls)
+        assert [each for each in theirs.asked if {"authorization", "x-api-key"} & {*each["headers"]}] == []
+        assert key not in repr(theirs.asked)
 
 
 def test_paths_of_this_server_are_never_passed_on(tmp_path: Path) -> None:
