@@ -43,8 +43,8 @@ _MOST_PATH_BYTES = 4096
 _FILE_NAME = ".server.json"
 # What the service makes in a home, and in a workspace.
 _HOME_NAMES = frozenset({
-    _FILE_NAME, "sealing.key", "hooks.log", "hooks.log.1", "gateway.log", "gateway.log.1", "memory-service.toml",
-    ".hosts", ".hooks", ".shared", _FORMAT_FILE,
+    _FILE_NAME, "sealing.key", "signing.key", "hooks.log", "hooks.log.1", "gateway.log", "gateway.log.1",
+    "memory-service.toml", ".hosts", ".hooks", ".keys", ".shared", _FORMAT_FILE,
 })  # fmt: skip
 _WORKSPACE_NAMES = frozenset({
     "MEMORY.md", "USER.md", "memory", "sessions", "receipts", "prompts", "engines", "index.sqlite", ".locks", ".hosts",

@@ -1,7 +1,7 @@
 """Who may do what: keys with roles, as the settings name them and as they are made while the service runs.
 
-Invariants: of a made key only a hash is stored; comparing takes the same time for every wrong key; a key that was
-withdrawn, or has expired, is none within `_KNOWN_SECONDS` in every process of the home.
+Invariants: of a made key only a hash is stored; hashes are compared, in the same time for every wrong key; a key that
+was withdrawn, or has expired, is none within `_KNOWN_SECONDS` in every process of the home.
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ _KNOWN_SECONDS: Final = 1.0
 _SIGNED_IN_SECONDS: Final = 12 * 3600
 # The time of the last use is stored so often at most.
 _NOTED_SECONDS: Final = 300.0
+# In the place of a key that a disk or a person has damaged: it opens nothing, and can be withdrawn.
+_UNREADABLE: Final[Mapping[str, Any]] = {
+    "hash": "", "name": "cannot be read; withdraw it", "role": "read", "workspaces": (), "created_at": None,
+    "expires_at": "1970-01-01T00:00:00+00:00",
+}  # fmt: skip
 # What a role includes.
 _MAY: Final[Mapping[KeyRole, frozenset[KeyRole]]] = {
     "read": frozenset({"read"}),
@@ -99,7 +104,7 @@ class AccessControl:
     def configure(self, settings_keys: Mapping[str, str]) -> None:
         """Take these keys of the settings from the next request on."""
         self._settings_keys = [
-            (key.encode(), _configured_key(key, workspace)) for key, workspace in settings_keys.items()
+            (_hash_of(key), _configured_key(key, workspace)) for key, workspace in settings_keys.items()
         ]
 
     def require(self) -> None:
@@ -141,16 +146,15 @@ class AccessControl:
 
     def grant(self, key: str) -> Grant | None:
         """The grant of a key; None for one that is unknown, withdrawn or has expired."""
-        raw = key.encode("utf-8", "replace")
-        grant = None
-        # No early end: how long this takes must not tell how much of a key was right.
-        for settings_key, access_key in self._settings_keys:
-            if hmac.compare_digest(settings_key, raw):
+        grant, key_hash = None, _hash_of(key)
+        # No early end: how long this takes must not tell how much of a key was right, or how long one is.
+        for settings_hash, access_key in self._settings_keys:
+            if hmac.compare_digest(settings_hash, key_hash):
                 grant = _grant_of(access_key)
         key_id = _id_in(key)
         fields = self._fields(key_id) if key_id else None
         stored_hash = str(fields["hash"]) if fields else "0" * 64
-        if hmac.compare_digest(stored_hash, _hash_of(key)) and fields is not None:
+        if hmac.compare_digest(stored_hash, key_hash) and fields is not None:
             grant = self._valid(key_id, fields)
         if grant is not None:
             self._note_use(grant.key_id)
@@ -214,8 +218,7 @@ class AccessControl:
         made_keys = list[AccessKey]()
         for key_id in self._records.keys(RecordKind.KEY):
             if fields := self._read(key_id):
-                use = self._records.get(RecordKind.KEY_USE, key_id)
-                made_keys.append(_access_key(key_id, fields, use.raw.decode() if use else None))
+                made_keys.append(_access_key(key_id, fields, self._last_use(key_id)))
         return [*(key for _, key in self._settings_keys), *sorted(made_keys, key=lambda key: (key.name, key.key_id))]
 
     def withdraw(self, key_id: str) -> AccessKey:
@@ -224,10 +227,11 @@ class AccessControl:
         Raises:
             NotFound: There is no such key, or it is one of the settings.
         """
-        fields = self._read(key_id) if _is_key_id(key_id) else None
+        fields = self._read(key_id)
         if fields is None or not self._records.erase(RecordKind.KEY, key=key_id):
             raise NotFound(f"There is no made key {key_id[:80]!r}. `memory-service keys list` shows all of them.")
-        self._records.erase(RecordKind.KEY_USE, key=key_id)
+        with suppress(StorageFailed):
+            self._records.erase(RecordKind.KEY_USE, key=key_id)
         self._records_by_id.pop(key_id, None)
         self._key_check = None
         return _access_key(key_id, fields, None)
@@ -243,11 +247,21 @@ class AccessControl:
         return record[1]
 
     def _read(self, key_id: str) -> dict[str, Any] | None:
-        record = self._records.get(RecordKind.KEY, key_id)
+        record = self._records.get(RecordKind.KEY, key_id) if _is_key_id(key_id) else None
         if record is None:
             return None
-        fields: dict[str, Any] = json.loads(record.raw)
-        return fields
+        with suppress(ValueError):
+            fields = json.loads(record.raw)
+            if isinstance(fields, dict) and fields.keys() >= _UNREADABLE.keys():
+                return fields
+        return {**_UNREADABLE}
+
+    def _last_use(self, key_id: str) -> str | None:
+        """The time of the last use; None where none is known, as when what the processes share was lost."""
+        with suppress(StorageFailed):
+            if use := self._records.get(RecordKind.KEY_USE, key_id):
+                return use.raw.decode()
+        return None
 
     def _valid(self, key_id: str, fields: Mapping[str, Any]) -> Grant | None:
         expires = fields["expires_at"]

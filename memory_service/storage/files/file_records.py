@@ -1,4 +1,4 @@
-"""The small records of a workspace: each kind in the files that it has always had, the others in the shared database.
+"""The small records of a workspace and of a home: some kinds in files of their own, the others in the shared database.
 
 | kind | files |
 |---|---|
@@ -6,6 +6,7 @@
 | erasure | `.locks/KEY`, empty |
 | prompt | `prompts/SESSION.json`, replaced without a wait for the disk |
 | host progress | `.hosts/SESSION.json` |
+| key (of the home) | `.keys/ID.json`, replaced and removed with a wait for the disk |
 
 Invariants: a file is the old one or the new one; no link is followed, and nothing is waited for but the lock; a record
 that cannot be read is a fault, and can be erased.
@@ -15,8 +16,8 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memory_service.errors import InvalidName, NotFound, StorageFailed, TooLarge
@@ -28,21 +29,26 @@ from memory_service.storage.record_store import ANY, RecordKind, RecordVersion, 
 
 _SUFFIX = ".json"
 _LOCK = ".lock"
+KEYS_FOLDER = ".keys"
+# Below it: the keys of the shared database were moved, or there were none.
+_MOVED = ".moved"
 # A pipe that somebody put there is not waited for.
 _AT_ONCE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 
 
-class SessionFiles:
-    """Records of sessions, a file each.
+class JsonFiles:
+    """Records in JSON, a file each.
 
     Args:
-        folder: Their folder, below that of the workspace; made at the first write.
+        folder: Their folder; made at the first write.
         lasts: Whether a write waits for the disk.
+        of_sessions: Whether each is of the session that is its key.
     """
 
-    def __init__(self, folder: Path, *, lasts: bool) -> None:
+    def __init__(self, folder: Path, *, lasts: bool, of_sessions: bool = True) -> None:
         self._folder = folder
         self._lasts = lasts
+        self._of_sessions = of_sessions
         self._lock = WriteLock(folder / _LOCK)
 
     def get(self, key: str) -> StoredRecord | None:
@@ -57,7 +63,7 @@ class SessionFiles:
         try:
             with self._faults(path), disk.open_no_follow(path, _AT_ONCE) as descriptor:
                 disk.check_size(descriptor, path.name)
-                return StoredRecord(disk.read_all(descriptor), version, key)
+                return StoredRecord(disk.read_all(descriptor), version, key if self._of_sessions else "")
         except NotFound:
             return None
 
@@ -82,9 +88,9 @@ class SessionFiles:
             return self.version(key)
 
     def erase(self, key: str, session: str) -> int:
-        """Remove a record, or all; a record is that of the session whose id is its key."""
+        """Remove a record, those of a session, or all."""
         meant_keys = {key, session} - {""}
-        if len(meant_keys) > 1:
+        if len(meant_keys) > 1 or (session and not self._of_sessions):
             return 0
         paths = [self._path(next(iter(meant_keys)))] if meant_keys else [self._path(text) for text in self.keys()]
         there = [path for path in paths if path.is_file() or path.is_symlink()]
@@ -94,7 +100,7 @@ class SessionFiles:
         return len(there)
 
     def keys(self) -> Iterator[str]:
-        """The sessions that have one; a link is none."""
+        """The keys of all; a link is none."""
         for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
             if path.is_file() and not path.is_symlink():
                 yield path.name.removesuffix(_SUFFIX)
@@ -144,12 +150,16 @@ class MarkFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
+    def get(self, key: str) -> StoredRecord | None:
+        """A mark; None if there is none."""
+        return StoredRecord(b"", version) if (version := self.version(key)) else None
+
     def version(self, key: str) -> RecordVersion | None:
         """The version of a mark; None if there is none."""
         state = disk.current_signature(os.path.join(self._folder, key))
         return None if state is None else repr(state).encode()
 
-    def put(self, key: str) -> RecordVersion | None:
+    def put(self, key: str, _raw: bytes, _expected: RecordVersion | None) -> RecordVersion | None:
         """Makes a mark that lasts; None if there is one."""
         with storage_errors(f"{self._folder.name}/{key}"):
             disk.make_folder(self._folder)
@@ -162,7 +172,7 @@ class MarkFiles:
                 disk.sync_folder(self._folder)
         return self.version(key)
 
-    def erase(self, key: str) -> int:
+    def erase(self, key: str, _session: str) -> int:
         """Removes a mark, or all; gives their number."""
         gone = [one for one in self.keys() if key in ("", one)]
         with storage_errors(self._folder.name):
@@ -177,40 +187,108 @@ class MarkFiles:
         return (name for name in names if not name.endswith(_LOCK))
 
 
-class FileRecords:
-    """The records of one workspace; see `RecordStore`.
+class KeyFiles:
+    """The keys of a home, a file each.
+
+    Earlier versions had them in the shared database, which may be lost. From there they are moved when they are first
+    looked at, and once: a mark says that they were, and behind it nothing of the database is a key, so that none that
+    was withdrawn comes back with an old copy of it.
 
     Args:
-        folder: Its folder.
-        others: The records of kinds that have no files of their own.
+        folder: Their folder; made with the first key.
+        earlier: The records in the shared database.
     """
 
-    def __init__(self, folder: Path, other_records: DatabaseRecords) -> None:
-        self._receipts = ReceiptFiles(folder / "receipts")
-        self._of_sessions = {
-            RecordKind.PROMPT: SessionFiles(folder / "prompts", lasts=False),
-            RecordKind.PROGRESS: SessionFiles(folder / ".hosts", lasts=True),
-        }
-        self._marks = MarkFiles(folder / ".locks")
+    def __init__(self, folder: Path, earlier: DatabaseRecords) -> None:
+        self._files = JsonFiles(folder, lasts=True, of_sessions=False)
+        self._earlier = earlier
+        self._mark = folder / _MOVED
+        self._moving = WriteLock(folder / f"{_MOVED}{_LOCK}")
+
+    def get(self, key: str) -> StoredRecord | None:
+        """A key."""
+        return self._files.get(key) if self._are_files() else self._earlier.get(RecordKind.KEY, key)
+
+    def version(self, key: str) -> RecordVersion | None:
+        """The version of a key."""
+        return self._files.version(key) if self._are_files() else self._earlier.version(RecordKind.KEY, key)
+
+    def put(self, key: str, raw: bytes, expected: RecordVersion | None) -> RecordVersion | None:
+        """Store a key; see `RecordStore`."""
+        self._move()
+        return self._files.put(key, raw, expected)
+
+    def erase(self, key: str, session: str) -> int:
+        """Remove a key, or all; none is of a session."""
+        return self._files.erase(key, session) if self._are_files(must=True) else 0
+
+    def keys(self) -> Iterator[str]:
+        """The ids of all keys."""
+        return self._files.keys() if self._are_files() else self._earlier.keys(RecordKind.KEY)
+
+    def sweep(self) -> None:
+        """Remove what killed writers left."""
+        self._files.sweep()
+
+    def leftovers(self) -> list[str]:
+        """The files that killed writers left."""
+        return self._files.leftovers()
+
+    def _are_files(self, *, must: bool = False) -> bool:
+        """True if the keys are files, as they are once there is one; in a home that cannot be written old ones stay.
+
+        Raises:
+            StorageFailed: Keys in the database have to be moved, and cannot be.
+        """
+        if not self._mark.exists() and any(self._earlier.keys(RecordKind.KEY)):
+            try:
+                self._move()
+            except StorageFailed:
+                if must:
+                    raise
+        return self._mark.exists()
+
+    def _move(self) -> None:
+        if self._mark.exists():
+            return
+        with self._moving.hold():
+            if self._mark.exists():
+                return
+            for key in self._earlier.keys(RecordKind.KEY):
+                if record := self._earlier.get(RecordKind.KEY, key):
+                    self._files.put(key, record.raw, None)
+            with storage_errors(self._mark.name):
+                disk.replace_durably(self._mark, b"", expected=None)
+        # From here on nobody looks at them.
+        with suppress(StorageFailed):
+            self._earlier.erase(RecordKind.KEY)
+
+
+class FileRecords:
+    """The records of one workspace, or of the home itself; see `RecordStore`.
+
+    Args:
+        files: The files of each kind that has its own.
+        other_records: The records of the other kinds.
+    """
+
+    def __init__(
+        self,
+        files: Mapping[RecordKind, ReceiptFiles | MarkFiles | JsonFiles | KeyFiles],
+        other_records: DatabaseRecords,
+    ) -> None:
+        self._files = files
         self._others = other_records
+        self._drafted = [kind_files for kind_files in files.values() if isinstance(kind_files, JsonFiles | KeyFiles)]
 
     def get(self, kind: RecordKind, key: str) -> StoredRecord | None:
         """See `RecordStore`."""
-        if kind is RecordKind.RECEIPT:
-            return self._receipts.get(key)
-        if kind is RecordKind.ERASURE:
-            return StoredRecord(b"", version) if (version := self._marks.version(key)) else None
-        files = self._of_sessions.get(kind)
+        files = self._files.get(kind)
         return files.get(key) if files else self._others.get(kind, key)
 
     def version(self, kind: RecordKind, key: str) -> RecordVersion | None:
         """See `RecordStore`."""
-        if kind is RecordKind.RECEIPT:
-            record = self._receipts.get(key)
-            return record.version if record else None
-        if kind is RecordKind.ERASURE:
-            return self._marks.version(key)
-        files = self._of_sessions.get(kind)
+        files = self._files.get(kind)
         return files.version(key) if files else self._others.version(kind, key)
 
     def put(
@@ -224,43 +302,51 @@ class FileRecords:
         expires: dt.datetime | None = None,
     ) -> RecordVersion | None:
         """See `RecordStore`; a receipt and a mark are stored once, and what is of a session does not expire."""
-        if kind is RecordKind.RECEIPT:
-            return self._receipts.put(key, raw, session, expires)
-        if kind is RecordKind.ERASURE:
-            return self._marks.put(key)
-        if files := self._of_sessions.get(kind):
+        files = self._files.get(kind)
+        if isinstance(files, ReceiptFiles):
+            return files.put(key, raw, session, expires)
+        if files:
             return files.put(key, raw, expected)
         return self._others.put(kind, key, raw, expected=expected, session=session, expires=expires)
 
     def erase(self, kind: RecordKind, *, key: str = "", session: str = "") -> int:
         """See `RecordStore`."""
-        if kind is RecordKind.RECEIPT:
-            return self._receipts.erase(key, session)
-        if kind is RecordKind.ERASURE:
-            return self._marks.erase(key)
-        if files := self._of_sessions.get(kind):
-            return files.erase(key, session)
-        return self._others.erase(kind, key=key, session=session)
+        files = self._files.get(kind)
+        return files.erase(key, session) if files else self._others.erase(kind, key=key, session=session)
 
     def keys(self, kind: RecordKind) -> Iterator[str]:
         """See `RecordStore`."""
-        if kind is RecordKind.RECEIPT:
-            return self._receipts.keys()
-        if kind is RecordKind.ERASURE:
-            return self._marks.keys()
-        files = self._of_sessions.get(kind)
+        files = self._files.get(kind)
         return files.keys() if files else self._others.keys(kind)
 
     def trim(self, kind: RecordKind, *, most: int, most_bytes: int) -> None:
         """See `RecordStore`; old receipts go with the first of a new day."""
-        if kind not in (RecordKind.RECEIPT, RecordKind.ERASURE, *self._of_sessions):
+        if kind not in self._files:
             self._others.trim(kind, most=most, most_bytes=most_bytes)
 
     def sweep(self) -> None:
         """See `RecordStore`."""
-        for files in self._of_sessions.values():
+        for files in self._drafted:
             files.sweep()
 
     def leftovers(self) -> list[str]:
         """See `RecordStore`."""
-        return [name for files in self._of_sessions.values() for name in files.leftovers()]
+        return [name for files in self._drafted for name in files.leftovers()]
+
+
+def workspace_records(folder: Path, other_records: DatabaseRecords) -> FileRecords:
+    """The records of the workspace that has a folder."""
+    return FileRecords(
+        {
+            RecordKind.RECEIPT: ReceiptFiles(folder / "receipts"),
+            RecordKind.ERASURE: MarkFiles(folder / ".locks"),
+            RecordKind.PROMPT: JsonFiles(folder / "prompts", lasts=False),
+            RecordKind.PROGRESS: JsonFiles(folder / ".hosts", lasts=True),
+        },
+        other_records,
+    )
+
+
+def home_records(home: Path, other_records: DatabaseRecords) -> FileRecords:
+    """The records that are of no workspace."""
+    return FileRecords({RecordKind.KEY: KeyFiles(home / KEYS_FOLDER, other_records)}, other_records)

@@ -24,7 +24,7 @@ from memory_service.storage.files import disk
 from memory_service.storage.files.disk import storage_errors
 from memory_service.storage.files.document_files import FileDocuments
 from memory_service.storage.files.file_coordination import FileCoordination
-from memory_service.storage.files.file_records import FileRecords
+from memory_service.storage.files.file_records import home_records, workspace_records
 from memory_service.storage.files.shared_database import DatabaseRecords, SharedDatabase
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class FileStorage:
         self._extra_paths = extra_paths
         self._database = SharedDatabase(home)
         self.coordination = FileCoordination(home, self._database)
-        self.records = DatabaseRecords(self._database, "")
+        self.records = home_records(home, DatabaseRecords(self._database, ""))
 
     @property
     def place(self) -> str:
@@ -110,7 +110,7 @@ class FileStorage:
     def _parts(self, folder: Path) -> WorkspaceStorage:
         return WorkspaceStorage(
             documents=FileDocuments(folder),
-            records=FileRecords(folder, DatabaseRecords(self._database, folder.name)),
+            records=workspace_records(folder, DatabaseRecords(self._database, folder.name)),
             scratch=folder,
             open_logs=lambda: _logs_in(folder / _SESSIONS),
             open_source=lambda: FileSource(folder, extra=self._extra_folders(folder)),
@@ -168,6 +168,7 @@ class FileStorage:
         if any(map(disk.draft_files, _folders_of_sessions(sessions))):
             _logs_in(sessions).sweep()
         disk.sweep_old([self._home])
+        self.records.sweep()
 
     def join(self, home: Path, *, dry_run: bool = False) -> HomeJoin:
         """Copies what another home has and this one lacks; see `memory_service.storage.files.joining`."""

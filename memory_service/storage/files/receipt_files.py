@@ -18,7 +18,7 @@ from indexer import sync_file
 from indexer.common import lazy_regex
 from memory_service.errors import StorageFailed
 from memory_service.storage.files.disk import FILE_MODE, FOLDER_MODE
-from memory_service.storage.record_store import StoredRecord
+from memory_service.storage.record_store import RecordVersion, StoredRecord
 
 _ID = lazy_regex(r"r(\d{4})(\d{2})(\d{2})-[0-9a-f]{16}")
 _OF_SESSION = b', "session_id": "'
@@ -53,6 +53,11 @@ class ReceiptFiles:
                     else StoredRecord(session, _VERSION)
                 )
         return None
+
+    def version(self, key: str) -> RecordVersion | None:
+        """The version of a receipt, which never changes; None if there is none."""
+        record = self.get(key)
+        return record.version if record else None
 
     def put(self, key: str, raw: bytes, session: str, expires: dt.datetime | None) -> bytes | None:
         """Store a receipt.

@@ -1,7 +1,7 @@
 """The SQLite file of a home that its processes share: records that have no file of their own, and messages.
 
-Invariants: nothing in it but keys has to last: what is acknowledged outlives the process, a power cut may take it
-back; only a write makes the file; what is erased leaves no byte in it or in its log.
+Invariants: nothing in it has to last: what is acknowledged outlives the process, a power cut may take it back; only a
+write makes the file; what is erased leaves no byte in it or in its log.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class SharedDatabase:
         except StoreError as error:
             raise StorageFailed(
                 f"The file {SHARED_FOLDER}/{_NAME} of the home failed ({type(error).__name__}). Make it writable. If "
-                "it is damaged, remove it: made keys, the progress of operations and repeated answers go with it."
+                "it is damaged, remove it: the progress of operations and repeated answers go with it."
             ) from error
 
 

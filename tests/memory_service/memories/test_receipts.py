@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from memory_service.errors import NotFound, StorageFailed
 from memory_service.memories.receipts import Receipts, new_receipt_id
 from memory_service.schemas import OmittedItem, Receipt, ReceiptItem
-from memory_service.storage.files.file_records import FileRecords
+from memory_service.storage.files.file_records import workspace_records
 from memory_service.storage.files.shared_database import DatabaseRecords, SharedDatabase
 from tests.indexer.sources.test_scan import reachable
 from tests.indexer.workspace import run_unprivileged
@@ -45,7 +45,7 @@ def receipt(query: str = "when?", *, now: dt.datetime = NOW) -> Receipt:
 def receipts_in(folder: Path) -> Receipts:
     """The receipts in a folder of a workspace."""
     others = DatabaseRecords(SharedDatabase(folder.parent.parent), folder.parent.name)
-    return Receipts(FileRecords(folder.parent, others), keep_days=30)
+    return Receipts(workspace_records(folder.parent, others), keep_days=30)
 
 
 @pytest.fixture
