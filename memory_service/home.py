@@ -93,35 +93,36 @@ class SearchedPlace:
 
     Attributes:
         home: The home.
+        place: Where its storage is, as the storage names it: the folder of the home, or a database.
         workspace: The workspace that the request names; empty for none.
         shows_home: Whether who asks may know where the home lies: not with a key for one workspace.
     """
 
     home: Path
+    place: str
     workspace: str
     shows_home: bool
 
     def error_message(self, error: MemoryServiceError) -> str:
         """The message of an error, in which what is missing comes with the place where it was looked for."""
         message = self.hide_home(str(error))
-        if not isinstance(error, NotFound) or not self.workspace or (self.shows_home and str(self.home) in message):
+        if not isinstance(error, NotFound) or not self.workspace or (self.shows_home and self.place in message):
             return message
-        place = self.home if self.shows_home else "this server"
+        place = self.place if self.shows_home else "this server"
         return f"{message} {LOOKED_FOR} the workspace {self.workspace} of {place}."
 
     def hide_home(self, message: str) -> str:
-        """A message without the path of the home, unless who asks may know it."""
-        return message if self.shows_home else _without_path(message, self.home)
+        """A message without the path of the home and the address of its database, unless who asks may know them."""
+        return message if self.shows_home else _without_place(message, self.home, self.place)
 
 
-def _without_path(message: str, home: Path) -> str:
+def _without_place(message: str, home: Path, place: str) -> str:
     """A message in which what lies in a home is named from there, and the home itself by that word."""
-    for path in {str(home), str(home.absolute()), os.path.realpath(home)} - {os.sep, os.curdir}:
+    for path in {str(home), str(home.absolute()), os.path.realpath(home), place} - {os.sep, os.curdir}:
         whole = rf"(?<![\w./\\-]){re.escape(path)}"
         message = re.sub(rf"{whole}{re.escape(os.sep)}(?=\S)", "", message)
-        message = re.sub(
-            rf"([Tt]he home )?{whole}(?![\w-])", lambda match: f"{match[1] or 'the home '}of this server", message
-        )
+        named = rf"([Tt]he (?:home|database) )?{whole}(?![\w-])"
+        message = re.sub(named, lambda match: f"{match[1] or 'the home '}of this server", message)
     return message
 
 

@@ -9,7 +9,7 @@ import os
 import sys
 import warnings
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,7 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from indexer.language.ornaments import FAILURES, ReaderFailures
-from tests.engines import LOOKS_INTO_FILES, FilesOfHomes, drop_homes_below, excuse, homes_in_databases, install
-from tests.postgres import NO_SERVER, is_installed
+from tests.engine_run import EngineRun, StorageCheck
 from tests.postgres import empty_database as empty_database
 from tests.postgres import migrated_database as migrated_database
 from tests.postgres import postgres_databases as postgres_databases
@@ -42,17 +41,8 @@ def no_reader_fails(request: pytest.FixtureRequest) -> Iterator[None]:
         ReaderFailures.__init__(FAILURES)
 
 
-@pytest.fixture(autouse=True)
-def no_home_stays(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The databases of a test's homes go with it, where homes are databases."""
-    yield
-    if request.config.option.engine == "postgres" and (folder := _folder_of(request.node)):
-        drop_homes_below(folder)
-
-
 NO_LITELLM = pytest.mark.skip(reason='litellm is not there: pip install "memory-service[llm]"')
 DURATIONS = Durations.read()
-FILES = FilesOfHomes()
 BEGUN = pytest.StashKey[float]()
 COST = "processor_seconds"
 
@@ -61,20 +51,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tiers", "which tests run, see tests/tiers.py")
     group.addoption("--tier", choices=TIERS, help="usual, if no test is named; else all of those that are named")
     group.addoption(
-        "--engine", choices=("files", "postgres"), default="files", help="what homes are, see tests/engines.py"
+        "--engine", choices=("files", "postgres"), default="files", help="what homes are, see tests/engine_run.py"
     )
+    group.addoption("--record-engine", action="store_true", help="write what is about files to tests/engines.json")
     group.addoption("--record-durations", action="store_true", help="write what the tests cost to tests/durations.json")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.option.engine == "postgres":
-        if not hasattr(config, "workerinput"):
-            if not is_installed():
-                raise pytest.UsageError(NO_SERVER)
-            homes = ExitStack()
-            homes.enter_context(homes_in_databases())
-            config.add_cleanup(homes.close)
-        install()
+    config.pluginmanager.register(EngineRun(config) if config.option.engine == "postgres" else StorageCheck())
     if importlib.util.find_spec("litellm") is not None:
         # It leaves sockets of refused calls to the collector; where it is not installed, one that is left is ours.
         config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
@@ -139,10 +123,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("litellm"):
                 item.add_marker(NO_LITELLM)
-    if config.option.engine == "postgres":
-        for item in items:
-            if reason := excuse(item.nodeid):
-                item.add_marker(pytest.mark.skip(reason=reason))
     choose(config, items)
     if hasattr(config, "workerinput"):
         # What takes longest begins first: no worker is left with a long file at the end.
@@ -165,7 +145,8 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
     config.hook.pytest_deselected(items=left)
     left_out = set(left)
     items[:] = [item for item in items if item not in left_out]
-    if (share := SHARES_OF_INPUTS.get(tier)) is not None:
+    # What hypothesis draws is drawn whole on files: on a database it is as many as in the usual tier.
+    if (share := SHARES_OF_INPUTS.get("usual" if config.option.engine == "postgres" else tier)) is not None:
         for function in heavy:
             drawn = function._hypothesis_internal_use_settings
             fewer = max(drawn.max_examples // share, 1)
@@ -181,31 +162,14 @@ def _function(item: pytest.Item) -> Any:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     item.stash[BEGUN] = processor_seconds()
-    if item.config.option.engine == "postgres":
-        FILES.begin()
-
-
-def _folder_of(item: pytest.Item) -> Path | None:
-    """The temporary folder of a test."""
-    folder: Path | None = getattr(item, "funcargs", {}).get("tmp_path")
-    return folder
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     report = yield
-    if report.failed and item.config.option.engine == "postgres" and FILES.found(_folder_of(item)):
-        report.outcome, report.longrepr = "skipped", (str(item.path), item.location[1], LOOKS_INTO_FILES)
     if call.when == "teardown" and BEGUN in item.stash:
         report.user_properties.append((COST, processor_seconds() - item.stash[BEGUN]))
     return report
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Tell how many failures count as tests of files: a number that grows hides a fault of the database."""
-    skips = terminalreporter.stats.get("skipped", ())
-    if count := sum(isinstance(skip.longrepr, tuple) and skip.longrepr[2] == LOOKS_INTO_FILES for skip in skips):
-        terminalreporter.write_line(f"{count} tests failed after they had looked into files of their home: skipped")
 
 
 class Recorder:

@@ -43,6 +43,12 @@ class RunningServer:
     def port(self) -> int:
         return int(self.url.rpartition(":")[2])
 
+    @property
+    def place(self) -> str:
+        """Where its storage is, as messages name it."""
+        place: str = self.app.state.shared.service.storage.place
+        return place
+
     def raw(self, request: bytes) -> bytes:
         """Send bytes as they are and read until the server closes."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:

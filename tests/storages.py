@@ -11,7 +11,7 @@ import json
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +20,6 @@ import apsw
 
 from memory_service.storage.base import Storage
 from memory_service.storage.engines import open_storage
-from memory_service.storage.files.file_storage import FileStorage
 from memory_service.storage.files.log_folder import LogFolder
 from memory_service.storage.logs import LogStore
 from memory_service.storage.sample import copy_sample
@@ -33,8 +32,25 @@ Clock = Callable[[], dt.datetime]
 
 def sample_folder(home: Path, **options: Any) -> Path:
     """A copy of the bundled sample in a home on the disk; gives the folder of its workspace."""
-    copy_sample(FileStorage(home), **options)
+    with closing(open_storage(settings(home))) as storage:
+        copy_sample(storage, **options)
     return home / "default"
+
+
+def write_documents(home: Path, texts: Mapping[str, str], workspace: str = "default") -> None:
+    """Write memory files as somebody beside the service does, on whichever engine."""
+    with closing(open_storage(settings(home))) as storage:
+        storage.make(workspace)
+        documents = storage.workspace(workspace).documents
+        for path, text in texts.items():
+            assert documents.replace(path, text.encode(), expected=documents.revision(path))
+
+
+def read_documents(home: Path, workspace: str = "default") -> dict[str, str]:
+    """All memory files, on whichever engine."""
+    with closing(open_storage(settings(home))) as storage:
+        documents = storage.workspace(workspace).documents
+        return {path: documents.read(path).raw.decode() for path in sorted(documents.scan().documents)}
 
 
 class StorageCase(ABC):

@@ -218,7 +218,8 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
 
     def place_of(request: Request) -> SearchedPlace:
         workspace = str(request.path_params.get("workspace", ""))
-        return SearchedPlace(home=service.settings.home, workspace=workspace, shows_home=shows_home(request))
+        home, place = service.settings.home, service.storage.place
+        return SearchedPlace(home=home, place=place, workspace=workspace, shows_home=shows_home(request))
 
     gateway = _gateway(service, app_state, place_of)
     app.state.relay = gateway.relay

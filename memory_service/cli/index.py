@@ -115,14 +115,14 @@ def _print_report(report: ReindexReport, dry_run: bool) -> None:
         click.secho(f"failed: {failure.path}: {failure.reason}", fg="red", err=True)
 
 
-def _status_place(place: Place, home: Path) -> Place:
+def _status_place(place: Place, service: MemoryService) -> Place:
     """Where status looks: at the project that it is called in, if that has a workspace and no other one was named."""
     from memory_service.hosts.projects import project_of
 
     if place.workspace_named:
         return place
-    own = project_of(os.getcwd()).workspace_in(home)
-    return dataclasses.replace(place, workspace=own) if (home / own).is_dir() else place
+    own = project_of(os.getcwd()).workspace_in(service.settings.home)
+    return dataclasses.replace(place, workspace=own) if service.has_workspace(own) else place
 
 
 @click.command(epilog=examples("operations", "operations --cancel op-0123456789abcdef"))
@@ -166,18 +166,18 @@ def status(place: Place, follow: bool) -> None:
     project's own workspace, unless --workspace names another.
     """
     with place.service() as service:
-        place = _status_place(place, service.settings.home)
+        place = _status_place(place, service)
         if follow:
             _print_events(place, service)
             return
         status, other_joins = service.status(place.workspace), service.other_homes()
-        folder = service.settings.home / place.workspace
-    server = found_server(folder.parent, place.workspace)
+        stored_in = os.path.join(service.storage.place, place.workspace)
+    server = found_server(service.settings.home, place.workspace)
     if place.as_json:
         emit_value({**status.model_dump(mode="json"), "server": server and server._asdict()})
         return
     rows = [
-        ("workspace", f"{status.workspace}  ({folder})"),
+        ("workspace", f"{status.workspace}  ({stored_in})"),
         ("files", f"{status.files} indexed, {status.dirty} changed since, {len(status.failed)} failed"),
         (
             "passages",

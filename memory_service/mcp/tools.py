@@ -61,7 +61,8 @@ class CallPlace:
 
     def error_message(self, error: MemoryServiceError) -> str:
         """The message of an error, in which what is missing comes with the place where it was looked for."""
-        place = SearchedPlace(home=self.service.settings.home, workspace=self.workspace, shows_home=self.shows_home)
+        home, storage = self.service.settings.home, self.service.storage.place
+        place = SearchedPlace(home=home, place=storage, workspace=self.workspace, shows_home=self.shows_home)
         return place.error_message(error)
 
 

@@ -138,7 +138,7 @@ def test_the_service_s_own_files_are_edited_and_never_deleted(tool: MemoryServic
     day = f"/memories/{file.path.removeprefix('memory/')}"
     ask(tool, "create", path="/memories/MEMORY.md", file_text="- Never on Fridays.\n")
     ask(tool, "create", path="/memories/own.txt", file_text="mine")
-    assert (place.folder / "MEMORY.md").is_file() and (place.folder / "memory/own.txt.md").is_file()
+    assert {each.path for each in place.service.files(place.workspace)} >= {"MEMORY.md", "memory/own.txt.md"}
     assert DEPLOYS in ask(tool, "view", path=day)
     assert "edited" in ask(tool, "str_replace", path=day, old_str="Tuesdays", new_str="Wednesdays")
     for path in (day, "/memories/MEMORY.md"):

@@ -62,7 +62,9 @@ class Room:
     @property
     def days(self) -> str:
         """All that stands in the dated memory files."""
-        return "\n".join(file.read_text("utf-8") for file in sorted((self.home / W / "memory").glob("*.md")))
+        documents = self.service.storage.workspace(W).documents
+        paths = sorted(path for path in documents.scan().documents if path.startswith("memory/"))
+        return "\n".join(documents.read(path).raw.decode() for path in paths)
 
     def say(self, *messages: Wire, **more: Any) -> None:
         self.sessions.append(S, messages, **more)
@@ -98,7 +100,7 @@ class Room:
         return [dict(message) for message in self.sessions.store.log_view(S).messages]
 
     def bytes(self) -> bytes:
-        return self.log.read_bytes()
+        return self.service.storage.workspace(W).logs.open(S).tail()[0]
 
     def events(self) -> list[str]:
         with self.sessions.events(S, after_id=0) as news:

@@ -12,8 +12,16 @@ from memory_service.home import SearchedPlace
 HOME = Path("/srv/memories")
 
 
-def told(error: MemoryServiceError, *, workspace: str = "shop", shows_home: bool = False, home: Path = HOME) -> str:
-    return SearchedPlace(home=home, workspace=workspace, shows_home=shows_home).error_message(error)
+def told(
+    error: MemoryServiceError,
+    *,
+    workspace: str = "shop",
+    shows_home: bool = False,
+    home: Path = HOME,
+    place: str = "",
+) -> str:
+    searched = SearchedPlace(home=home, place=place or str(home), workspace=workspace, shows_home=shows_home)
+    return searched.error_message(error)
 
 
 def test_who_may_know_the_home_is_told_it_once() -> None:
@@ -37,6 +45,17 @@ def test_who_may_know_the_home_is_told_it_once() -> None:
 )
 def test_who_may_not_is_told_names_within_it(message: str, shown: str) -> None:
     assert told(StorageFailed(message)) == shown
+
+
+def test_where_the_database_of_a_home_is_stays_hidden_too() -> None:
+    place = "db.shop.example:5432/memories"
+    named = f"There is no workspace shop in the home {place}."
+    assert told(NotFound(named), place=place).startswith("There is no workspace shop in the home of this server.")
+    failed = StorageFailed(f"The database {place} failed: it is full.")
+    assert told(failed, place=place) == "The database of this server failed: it is full."
+    assert told(NotFound(named), place=place, shows_home=True) == named
+    missing = told(NotFound("There is no file a."), place=place, shows_home=True)
+    assert missing == f"There is no file a. It was looked for in the workspace shop of {place}."
 
 
 @pytest.mark.parametrize("home", [Path("/"), Path(".")])

@@ -60,8 +60,10 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServe
     home = tmp_path_factory.mktemp("furnished") / "home"
     with serving(MemoryService(settings(home), embedder=HashEmbedder())) as server:
         server.http.post(f"{W}/memories", json={"text": 'The "foo" project is NEAR the river; 🦊 seen.'})
-        (home / "outside.md").write_text(SECRET)
-        (home / "default" / "memory" / ".hidden.md").write_text(SECRET)
+        hidden = home / "default" / "memory" / ".hidden.md"
+        hidden.parent.mkdir(parents=True, exist_ok=True)
+        for path in (home / "outside.md", hidden):
+            path.write_text(SECRET)
         yield server
 
 

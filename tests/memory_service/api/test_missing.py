@@ -37,21 +37,21 @@ def message_of(answer: httpx.Response) -> str:
 @pytest.mark.parametrize("path", MISSING)
 def test_on_this_machine_the_home_is_named(running_server: RunningServer, path: str) -> None:
     message = message_of(running_server.http.get(path))
-    assert str(running_server.home) in message
+    assert running_server.place in message
     # Named once, whoever named it.
     assert message.count(str(running_server.home)) == 1
 
 
 def test_a_proxy_may_bring_anybody(running_server: RunningServer) -> None:
     message = message_of(running_server.http.get(MISSING[0], headers={"X-Forwarded-For": "203.0.113.7"}))
-    assert str(running_server.home) not in message
+    assert running_server.place not in message
     assert message.endswith("It was looked for in the workspace team of this server.")
 
 
 @pytest.mark.parametrize("path", MISSING)
 def test_a_key_for_one_workspace_shows_no_path(keyed: RunningServer, path: str) -> None:
     message = message_of(keyed.http.get(path, headers={"X-API-Key": "key-team"}))
-    assert str(keyed.home) not in message
+    assert keyed.place not in message
     assert message.endswith("It was looked for in the workspace team of this server.")
     # Who may see all workspaces may know where they lie.
     assert str(keyed.home) in message_of(keyed.http.get(path, headers={"X-API-Key": "key-all"}))
@@ -80,7 +80,7 @@ def test_a_route_that_is_missing_was_looked_for_in_no_home(running_server: Runni
 
 
 def test_the_client_tells_what_the_server_tells(keyed: RunningServer) -> None:
-    for key, place in (("key-team", "this server."), ("key-all", f"{keyed.home}.")):
+    for key, place in (("key-team", "this server."), ("key-all", f"{keyed.place}.")):
         with MemoryClient(keyed.url, workspace="team", api_key=key) as memory:
             with pytest.raises(NotFound, match="There is no file") as raised:
                 memory.get("memory/2026-01-01.md")

@@ -15,6 +15,7 @@ import pytest
 from pydantic import BaseModel
 
 from memory_service.cli.root import main
+from tests.storages import read_documents, write_documents
 
 PROGRAM = (sys.executable, "-m", "memory_service")
 WORDS_ALONE = {"MEMORY_SERVICE_EMBEDDING_MODEL": "none"}
@@ -97,11 +98,13 @@ class CommandLine:
         return run.out
 
     def write(self, path: str, lines: Sequence[str]) -> Path:
-        """Write a file as a person would."""
-        file = self.workspace / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-        return file
+        """Write a file as a person would; gives where it is, if homes are folders."""
+        write_documents(self.home, {path: "".join(f"{line}\n" for line in lines)})
+        return self.workspace / path
+
+    def read(self, path: str) -> str:
+        """A memory file as it is stored."""
+        return read_documents(self.home)[path]
 
 
 def _encoded(text: str | bytes) -> bytes:

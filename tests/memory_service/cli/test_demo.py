@@ -16,6 +16,7 @@ from memory_service.storage.sample import SAMPLE_SESSION_ID, SAMPLES
 from tests.memory_service.cli.commands import CommandLine
 from tests.pages import blocks
 from tests.picture import COMMAND, PICTURE, lines_of
+from tests.storages import read_documents
 
 ENGLISH_STORY, CHINESE_STORY = story_in("en"), story_in("zh")
 STEPS = ("files and index", "conversation", "flush", "reindex", "compaction", "context", "pins, and another language")
@@ -119,9 +120,9 @@ def test_flushes_wrote_what_they_say(kept: tuple[CommandLine, Any]) -> None:
     cli, story = kept
     flushes = of_line(story, "flush")
     assert flushes and sum(flush["written"] for flush in flushes) >= 20
-    texts = {flush["path"]: (cli.workspace / flush["path"]).read_text("utf-8") for flush in flushes}
-    days = [path.read_text("utf-8") for path in (cli.workspace / "memory").glob("*.md")]
-    entries = sum(text.count(f"session={SAMPLE_SESSION_ID} ") for text in days)
+    texts = {flush["path"]: cli.read(flush["path"]) for flush in flushes}
+    days = read_documents(cli.home)
+    entries = sum(text.count(f"session={SAMPLE_SESSION_ID} ") for text in days.values())
     assert entries == sum(flush["written"] for flush in flushes)
     for flush in flushes:
         assert len(flush["entries"]) >= 3 and all(entry in texts[flush["path"]] for entry in flush["entries"])
@@ -130,7 +131,7 @@ def test_flushes_wrote_what_they_say(kept: tuple[CommandLine, Any]) -> None:
 
 def test_memories_speak_of_the_days_of_the_recording(kept: tuple[CommandLine, Any]) -> None:
     cli, story = kept
-    text = (cli.workspace / of_line(story, "flush")[0]["path"]).read_text("utf-8")
+    text = cli.read(of_line(story, "flush")[0]["path"])
     days = set(re.findall(r"\((2\d{3}-\d\d-\d\d)\)|（(2\d{3}-\d\d-\d\d)）", text))
     assert {"".join(day) for day in days} <= {f"2026-11-{day}" for day in (17, 18, 19, 20)} and days
 
@@ -207,10 +208,10 @@ def test_the_demo_in_chinese_prints_no_english_sentence(chinese: tuple[CommandLi
 
 def test_nothing_in_the_files_of_a_chinese_talk_is_labelled_in_english(chinese: tuple[CommandLine, str]) -> None:
     cli, _ = chinese
-    flushed = [path for path in (cli.workspace / "memory").glob("*.md") if "session=caigou" in path.read_text("utf-8")]
-    entries = [line for path in flushed for line in path.read_text("utf-8").splitlines() if line.startswith("- ")]
+    flushed = [text for text in read_documents(cli.home).values() if "session=caigou" in text]
+    entries = [line for text in flushed for line in text.splitlines() if line.startswith("- ")]
     assert len(entries) >= 15 and all(line.startswith(("- 用户", "- 助手", "- `")) for line in entries)
-    headings = {line for path in flushed for line in path.read_text("utf-8").splitlines() if line.startswith("#")}
+    headings = {line for text in flushed for line in text.splitlines() if line.startswith("#")}
     assert all(re.fullmatch(r"# \d{4}-\d\d-\d\d|## \d\d:\d\d", heading) for heading in headings)
     shown = cli.ok("sessions", "show", SAMPLES["zh"].session_id)
     assert "[检查点：" in shown and "[Checkpoint" not in shown

@@ -59,7 +59,7 @@ def test_an_entry_is_edited_by_id_or_place(filled: CommandLine) -> None:
 
 
 def test_a_dry_run_shows_what_would_go(filled: CommandLine) -> None:
-    before = (filled.workspace / OLD).read_text()
+    before = filled.read(OLD)
     [anna] = _listed(filled, "--tag", "people")
     shown = f"1. {OLD}#L3  {anna.memory_id}\n   Anna likes tea. #people\n"
     for named in ([anna.memory_id], [f"{OLD}#L3"], ["--search", "likes TEA"]):
@@ -68,7 +68,7 @@ def test_a_dry_run_shows_what_would_go(filled: CommandLine) -> None:
     assert whole.dry_run and whole.removed[-1].text == "About trams.\n" and len(whole.removed) == 4
     run = filled.run("forget", "--search", "likes", "--dry-run")
     assert "2 memories have these words: nothing would go" in run.err and run.out.count("likes") == 2
-    assert (filled.workspace / OLD).read_text() == before
+    assert filled.read(OLD) == before
 
 
 def test_places_and_words_are_forgotten(filled: CommandLine) -> None:
@@ -95,7 +95,7 @@ def test_with_a_server_the_same_is_said(filled: CommandLine, tmp_path: Path) -> 
         ["forget", f"{OLD}#L3"],
     ]
     other = CommandLine(home=tmp_path / "served")
-    other.write(OLD, (filled.workspace / OLD).read_text().splitlines())
+    other.write(OLD, filled.read(OLD).splitlines())
     with serving(MemoryService(settings(other.home, embedding_model="none"))) as server:
         warm = CommandLine(home=tmp_path / "unused", environment={"MEMORY_SERVICE_URL": server.url})
         for command in commands:

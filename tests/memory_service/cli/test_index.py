@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 import pytest
 
@@ -10,6 +11,7 @@ from indexer import Index, SyncCancelled, SyncProgress
 from indexer.testing import HashEmbedder
 from memory_service import schemas
 from memory_service.service import MemoryService
+from memory_service.storage.engines import open_storage
 from tests.indexer.rebuilds import write_schema
 from tests.memory_service.cli.commands import CommandLine, Run
 from tests.serving import settings
@@ -190,8 +192,10 @@ def test_doctor_finds_nothing_wrong_with_a_sound_home(cli: CommandLine) -> None:
     lines = real.ok("doctor").splitlines()
     assert [line[:5] for line in lines] == ["ok   "] * len(lines)
     names = [line[6:].split(":")[0] for line in lines]
-    assert names == ["home", "model", "round trip", "index", "files", "retrieval", "readers"]
-    assert sorted(path.name for path in cli.home.iterdir()) == ["default"]
+    with closing(open_storage(settings(cli.home))) as storage:
+        checks = [check.name for check in storage.checks()]
+        assert storage.workspaces() == ["default"]
+    assert names == ["home", *checks, "model", "round trip", "index", "files", "retrieval", "readers"]
 
 
 def test_doctor_names_what_is_wrong_and_what_mends_it(cli: CommandLine) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
 from memory_service import schemas
+from memory_service.storage.engines import open_storage
 from tests.memory_service.cli.commands import CommandLine
 from tests.memory_service.cli.talks import appended, begun, jsonl, log, talk, view
+from tests.serving import settings
 
 
 def receipt(cli: CommandLine, *arguments: str) -> schemas.CompactionReceipt:
@@ -18,7 +21,8 @@ def receipt(cli: CommandLine, *arguments: str) -> schemas.CompactionReceipt:
 
 
 def raw(cli: CommandLine) -> bytes:
-    return (cli.workspace / "sessions" / "support-42.jsonl").read_bytes()
+    with closing(open_storage(settings(cli.home))) as storage:
+        return storage.workspace("default").logs.open("support-42").tail()[0]
 
 
 @pytest.mark.parametrize("mode", ["--plan", "--preview"])
@@ -116,7 +120,7 @@ def test_a_flush_says_what_it_wrote_where(cli: CommandLine) -> None:
     for memory in memories:
         memory_id, where, text = memory.split(maxsplit=2)
         path, line = re.findall(r"^(.*)#L(\d+)", where)[0]
-        written = (cli.workspace / path).read_text("utf-8").splitlines()
+        written = cli.read(path).splitlines()
         assert f"id={memory_id}" in written[int(line) - 2]
         assert text.rstrip("…")[:20] in written[int(line) - 1]
     assert "A-1002" in cli.ok("search", "Order A-1002 ships")

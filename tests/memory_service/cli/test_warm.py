@@ -23,6 +23,7 @@ import pytest
 from memory_service.home import ServerAddress, announce_server, server_of
 from tests.memory_service.cli.commands import CommandLine, Run
 from tests.serving import found_by_home, own_process
+from tests.storages import read_documents
 
 NOTES = (
     "## Deploys\n- Deploys go out on Tuesdays after the stand-up.\n- 部署安排在每周二上午十点。\n"
@@ -104,7 +105,7 @@ def test_a_memory_that_went_through_the_server_is_in_the_file(cli: CommandLine) 
         told = broken(cli).ok("remember", "-", stdin="备份放在 /srv/backup。")
         assert told.startswith("remembered  m")
         assert "备份放在" in broken(cli).ok("search", "备份放在哪里", "--json")
-    assert any("备份放在 /srv/backup。" in file.read_text("utf-8") for file in cli.workspace.rglob("*.md"))
+    assert any("备份放在 /srv/backup。" in text for text in read_documents(cli.home).values())
 
 
 def test_a_command_through_a_server_imports_next_to_nothing(cli: CommandLine) -> None:

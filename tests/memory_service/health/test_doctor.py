@@ -6,6 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +17,19 @@ from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from memory_service.schemas import Check
 from memory_service.service import MemoryService
+from memory_service.storage.engines import open_storage
 from tests.indexer.workspace import FailingEmbedder, run_unprivileged, watched_statements
 from tests.serving import settings
+from tests.storages import write_documents
 
 W = "default"
 PARTS = ["home", "model", "round trip", "index", "files", "retrieval", "readers"]
+
+
+def parts(home: Path) -> list[str]:
+    """The parts that are looked at, with those of the storage's engine."""
+    with closing(open_storage(settings(home))) as storage:
+        return ["home", *(check.name for check in storage.checks()), *PARTS[1:]]
 
 
 class AlikeEmbedder(HashEmbedder):
@@ -50,8 +59,7 @@ def home(tmp_path: Path) -> Path:
     with MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder()) as service:
         for day in range(1, 13):
             text = f"On day {day} the quokka number{day} was seen behind the greenhouse."
-            (tmp_path / f"home/{W}/memory").mkdir(parents=True, exist_ok=True)
-            (tmp_path / f"home/{W}/memory/2026-11-{day:02}.md").write_text(f"# Day\n\n- {text}\n")
+            service.put(W, f"memory/2026-11-{day:02}.md", f"# Day\n\n- {text}\n", if_none_match=True)
         service.remember(W, "Deploys go out on Tuesdays after the 10:00 stand-up, never on Fridays.")
         service.reindex(W)
     return tmp_path / "home"
@@ -83,7 +91,7 @@ def below(home: Path) -> dict[str, bytes]:
 def test_a_sound_home_is_sound_in_every_part(home: Path) -> None:
     before = below(home)
     findings = examined(home)
-    assert list(findings) == PARTS
+    assert list(findings) == parts(home)
     assert wrong(findings) == {}
     assert findings["index"].detail == "13 passages of 13 files, undamaged"
     assert findings["retrieval"].detail == "10 of 10 files are found by a line of theirs"
@@ -107,7 +115,7 @@ def test_the_bundled_model_is_sound(home: Path) -> None:
 
 def test_a_home_that_is_not_there_yet_is_not_made(tmp_path: Path) -> None:
     findings = examined(tmp_path / "none")
-    assert list(findings) == [*PARTS[:3], "workspace", "readers"]
+    assert list(findings) == [*parts(tmp_path / "none")[:-4], "workspace", "readers"]
     assert wrong(findings) == {}
     assert findings["workspace"].detail == "there is none of the name default yet; a first memory makes it"
     assert list(tmp_path.iterdir()) == []
@@ -253,7 +261,9 @@ def test_a_home_that_is_a_file(tmp_path: Path) -> None:
 UNWRITABLE = """
 from pathlib import Path
 from memory_service.service import MemoryService
+from memory_service.storage.engines import open_storage
 from tests.serving import settings
+from tests.storages import write_documents
 home = Path(sys.argv[1])
 service = MemoryService(settings(home), embedder=HashEmbedder())
 list(service.examine("default"))
@@ -296,9 +306,7 @@ def test_a_home_that_cannot_even_be_looked_at(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("note", ["- Bins out Monday.", "备用钥匙在花盆下。", "# Day\n\n- tea\n- milk"])
 def test_retrieval_is_tried_in_a_workspace_of_one_short_note(tmp_path: Path, note: str) -> None:
-    folder = tmp_path / "home" / W / "memory"
-    folder.mkdir(parents=True)
-    (folder / "2026-11-20.md").write_text(f"{note}\n")
+    write_documents(tmp_path / "home", {"memory/2026-11-20.md": f"{note}\n"})
     with MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder()) as service:
         service.reindex(W)
     (found,) = [each for each in examined(tmp_path / "home").values() if each.name == "retrieval"]
@@ -306,9 +314,7 @@ def test_retrieval_is_tried_in_a_workspace_of_one_short_note(tmp_path: Path, not
 
 
 def test_a_workspace_with_nothing_to_ask_for_says_so(tmp_path: Path) -> None:
-    folder = tmp_path / "home" / W / "memory"
-    folder.mkdir(parents=True)
-    (folder / "2026-11-20.md").write_text("# Day\n")
+    write_documents(tmp_path / "home", {"memory/2026-11-20.md": "# Day\n"})
     with MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder()) as service:
         service.reindex(W)
     found = examined(tmp_path / "home")["retrieval"]

