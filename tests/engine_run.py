@@ -1,6 +1,6 @@
 """What a run of `pytest --engine postgres` leaves out, and the record of that, `tests/engines.json`.
 
-- `EXCUSED`: what cannot run on a database, by beginnings of names, each with its reason.
+- `EXCUSED`: what cannot run on a database, by its reason: beginnings of names.
 - about files: tests that fail on a database, and that themselves read or change files of their home. Each is recorded;
   what fails and is not recorded is a failure, whatever it looks at.
 - no storage: files of tests that open no storage, for which one run is enough. If one comes to open a storage, a run on
@@ -37,38 +37,39 @@ KINDS = (CHANGES, READS)
 _PROPERTY = "engine"
 _TESTS = str(Path(__file__).parent) + os.sep
 
-EXCUSED: dict[str, str] = {
-    "tests/memory_service/storage/": "the contract suites have both engines, or are about the files of one",
-    "tests/indexer/": "the index has its own suites for both stores",
-    "tests/memory_service/test_old_home.py": "reads a home in files",
-    "tests/memory_service/test_extra_paths.py": "folders of a machine are refused on PostgreSQL",
-    "tests/memory_service/test_home.py": "is about the folder of a home",
-    "tests/memory_service/runtime/test_watching.py": "is about changes of files by others",
-    "tests/memory_service/sync/": "is about a person's own folder",
-    "tests/memory_service/health/test_doctor.py::test_a_home_that_cannot_even_be_looked_at": (
-        "is about the folder of the home"
+_SERVICE, _DOCTOR = "tests/memory_service/service/", "tests/memory_service/health/test_doctor.py::"
+EXCUSED: dict[str, tuple[str, ...]] = {
+    "the contract suites have both engines, or are about the files of one": (
+        "tests/indexer/",
+        "tests/memory_service/storage/",
     ),
-    "tests/memory_service/api/test_just_said.py::test_what_stays_somewhere_is_not_called_gone": (
-        "writes into the file of the index"
+    "it is about the folder of a home, or folders beside it, which a database has not": (
+        "tests/memory_service/sync/",
+        "tests/memory_service/test_extra_paths.py",
+        "tests/memory_service/test_home.py",
+        "tests/memory_service/test_old_home.py",
+        "tests/memory_service/cli/test_workspaces.py::test_a_second_home_is_told_with_the_command_that_joins_them",
+        f"{_DOCTOR}test_a_home_that_cannot_even_be_looked_at",
+        f"{_SERVICE}test_facade.py::test_a_home_that_is_a_file_is_told",
+        f"{_SERVICE}test_facade.py::test_closing_gives_back_all_files",
     ),
-    "tests/memory_service/cli/test_workspaces.py::test_a_second_home_is_told_with_the_command_that_joins_them": (
-        "is about two folders of homes"
+    "it tells changes of files, or kills at each call of the file system": (
+        "tests/memory_service/runtime/test_watching.py",
+        f"{_SERVICE}test_remembering_once.py",
     ),
-    "tests/memory_service/service/test_facade.py::test_a_home_that_is_a_file_is_told": "is about the folder of a home",
-    "tests/memory_service/service/test_facade.py::test_closing_gives_back_all_files": "is about open files",
-    "tests/memory_service/service/test_memory_use_cases.py::test_what_is_forgotten_stands_in_no_answer_that_is_kept": (
-        "looks for bytes in the file of records"
+    "it opens a file of the index or of records": (
+        "tests/memory_service/api/test_just_said.py::test_what_stays_somewhere_is_not_called_gone",
+        f"{_DOCTOR}test_a_rebuild_that_runs_is_no_fault",
+        f"{_DOCTOR}test_a_rebuild_that_was_interrupted",
+        f"{_DOCTOR}test_the_doctor_asks_sqlite_vec",
+        f"{_SERVICE}test_memory_use_cases.py::test_what_is_forgotten_stands_in_no_answer_that_is_kept",
     ),
-    "tests/memory_service/service/test_nobody.py::test_a_thing_that_is_not_there_is_missed_by_its_name": (
-        "expects the folder of the home in a message"
-    ),
-    "tests/memory_service/service/test_remembering_once.py::": "kills at each call of the file system",
 }
 
 
 def excuse(name: str) -> str:
     """The reason why a test cannot run on a database; empty if it can."""
-    return next((reason for beginning, reason in EXCUSED.items() if name.startswith(beginning)), "")
+    return next((reason for reason, beginnings in EXCUSED.items() if name.startswith(beginnings)), "")
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def _by_file(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _is_there(test: str) -> bool:
-    return (ROOT / file_of(test)).exists()
+    return (ROOT / file_of(test)).exists() and not excuse(test)
 
 
 class FilesOfHomes:
@@ -274,9 +275,8 @@ class EngineRun:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self.is_recorded:
             now = self.record.with_measured(self.measured)
-            for name in sorted(
-                name for name, seen in self.measured.items() if self.record.kind(name) and not seen.about_files
-            ):
+            before = {test for test in self.measured if self.record.kind(test)}
+            for name in sorted({function_of(test) for test in before if not now.kind(test)}):
                 terminalreporter.write_line(f"not about files any more: {name}")
             terminalreporter.write_line(f"{sum(map(len, now.about_files.values()))} tests are recorded as about files")
 
