@@ -113,10 +113,10 @@ def running_process(home: Path, environment: dict[str, str]) -> Iterator[str]:
 
 @contextmanager
 def own_process(
-    home: Path, environment: dict[str, str], *, log: Path | None = None, health: str = "ready"
+    home: Path, environment: dict[str, str], *, log: Path | None = None, health: str = "ready", port: int = 0
 ) -> Iterator[tuple[str, int]]:
     """The same; gives the id of the process too, and writes what it says on its way into a file, if one is given."""
-    with listening("127.0.0.1", 0) as listener:
+    with listening("127.0.0.1", port) as listener:
         port = listener.getsockname()[1]
     command = [sys.executable, "-m", "memory_service", "serve", "--home", str(home), "--port", str(port)]
     with open(log or os.devnull, "wb") as said:

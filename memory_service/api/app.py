@@ -55,6 +55,7 @@ from memory_service.api.routes.mcp import McpRoute
 from memory_service.api.routes.memories import context_router, memories_router, search_router
 from memory_service.api.routes.sessions import messages_router, pins_router, prompts_router, sessions_router
 from memory_service.api.routes.workspace import events_router, health_router, operations_router, status_router
+from memory_service.api.streams import event_stream
 from memory_service.errors import MemoryServiceError, retry_headers
 from memory_service.gateway.exchange import GatewayRuntime
 from memory_service.gateway.passing import PassedRoute, dialect_of, provider_path
@@ -239,7 +240,7 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
     app.router.routes.extend(route for router in (*ROUTERS, gateway_routes) for route in router.routes)
     app.state.mcp = McpEndpoint(service, app_state.pools.queues.run_as, max_body_bytes=service.settings.max_body_bytes)
     app.router.routes.append(Route("/mcp", McpRoute(app.state.mcp), methods=["POST"], include_in_schema=False))
-    app.router.routes.append(PageRoute(Host(service=service, run=_queue_runner(app_state.pools))))
+    app.router.routes.append(PageRoute(Host(service=service, run=_queue_runner(app_state.pools), stream=event_stream)))
     app.router.routes.extend(PAGES)
     if gateway.relay.upstreams.by_name:
         app.router.routes.append(PassedRoute(gateway, own))

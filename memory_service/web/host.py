@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from memory_service.service import MemoryService
+    from starlette.responses import Response
+
+    from memory_service.service import MemoryService, Subscription
 
 # The queues of the server that work of the page waits in.
 PageWork: TypeAlias = Literal["read", "search", "append", "status"]
+# Sends events as they happen, as long as a check allows it.
+Streamer: TypeAlias = Callable[["Subscription", Callable[[], bool]], "Response"]
 # Runs a call in a thread, in the queue of its kind.
 Runner: TypeAlias = Callable[[PageWork, Callable[[], Any]], Awaitable[Any]]
 
@@ -22,7 +26,9 @@ class Host:
     Attributes:
         service: The service.
         run: Runs a call in a thread, in the queue of its kind.
+        stream: Makes the response that sends events.
     """
 
     service: MemoryService
     run: Runner
+    stream: Streamer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hmac
 import logging
 from collections.abc import Callable
@@ -22,11 +23,22 @@ from memory_service.errors import Forbidden, MemoryServiceError
 from memory_service.web.host import Host, PageWork
 from memory_service.web.render import HEADERS, LANGUAGE_COOKIE, page_language, render
 from memory_service.web.views import facts, files, health, keys, overview, receipt_pages, review, search_page, sessions
-from memory_service.web.visit import FORM_COOKIE, SIGN_COOKIE, SignInNeeded, Visit, form_of, form_token, visit_of
+from memory_service.web.visit import (
+    FORM_COOKIE,
+    SIGN_COOKIE,
+    SignInNeeded,
+    Visit,
+    form_of,
+    form_token,
+    visit_of,
+    written_number,
+)
 
 _log = logging.getLogger("memory_service.web")
 _STATIC: Final = Path(__file__).parent / "static"
 _YEAR_SECONDS: Final = 365 * 24 * 3600
+# Of the year 5138, which clocks know.
+_LAST_MS: Final = 10**14
 
 _View: TypeAlias = Callable[[Visit], Response]
 
@@ -52,6 +64,8 @@ _VIEWS: Final[tuple[tuple[str, str, _View, PageWork], ...]] = (
     ("/facts", "POST", facts.part_facts, "append"),
     ("/review", "GET", review.review_page, "read"),
     ("/review", "POST", review.review_entry, "append"),
+    ("/operations", "GET", health.operation_list, "status"),
+    ("/operations", "POST", health.cancel_operation, "append"),
     ("/health", "GET", health.health_page, "status"),
     ("/health", "POST", health.start_reindex, "append"),
 )
@@ -84,6 +98,7 @@ def make_site(host: Host) -> Starlette:
             Route("/w/{workspace}/", _without_slash, methods=["GET"]),
             Route("/static/language", _set_language, methods=["GET"]),
             Mount("/static", _Static(directory=_STATIC)),
+            Route("/w/{workspace}/events", partial(_events, host), methods=["GET"]),
             *routes,
         ],
         middleware=[Middleware(GZipMiddleware, minimum_size=2_000)],
@@ -98,6 +113,15 @@ def _endpoint(host: Host, view: _View, kind: PageWork) -> Callable[[Request], ob
         return response
 
     return answer
+
+
+async def _events(host: Host, request: Request) -> Response:
+    """The changes of a workspace as they happen, from the moment on at which a page was made."""
+    visit = await visit_of(host, request)
+    last_id, made_ms = written_number(request.headers.get("last-event-id", "")), visit.number("since", 0, _LAST_MS)
+    since = dt.datetime.fromtimestamp(made_ms / 1000, dt.UTC) if made_ms and last_id is None else None
+    subscribe = partial(host.service.workspace_events, visit.workspace, last_id, since=since)
+    return host.stream(await host.run("read", subscribe), visit.remains_allowed)
 
 
 async def _without_slash(request: Request) -> Response:

@@ -6,7 +6,7 @@ import datetime as dt
 import hmac
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from memory_service.errors import Forbidden, InvalidRequest, NotFound
+from memory_service.errors import Forbidden, InvalidRequest, NotFound, StorageFailed
 from memory_service.web.render import HEADERS, Language, page_language, render
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class Visit:
         language: The language of the words.
         token: What a form must send back, so that no other site can send one.
         grant: What the visitor may do.
+        begun_at: Time of the request: what changes from then on, its page may not show.
     """
 
     host: Host
@@ -48,6 +49,7 @@ class Visit:
     language: Language
     token: str
     grant: Grant
+    begun_at: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
 
     @property
     def service(self) -> MemoryService:
@@ -79,7 +81,6 @@ class Visit:
             workspace=self.workspace,
             names=self.names(),
             here=str(self.request.url.path),
-            today=dt.datetime.now(dt.UTC).date(),
             **values,
         )
         if self.request.cookies.get(FORM_COOKIE) != self.token:
@@ -94,10 +95,26 @@ class Visit:
         """To another page, after something was done."""
         return RedirectResponse(address, 303, HEADERS)
 
+    def remains_allowed(self) -> bool:
+        """True as long as the visitor's key is one with the same rights; for what goes on without a new request."""
+        access, cookie = self.service.access, self.request.cookies.get(SIGN_COOKIE, "")
+        try:
+            if not self.has_signed_in:
+                return not access.is_required()
+            return (access.signed_grant(cookie) if cookie else access.grant_of_id(self.grant.key_id)) == self.grant
+        except StorageFailed:
+            # What was known last holds.
+            return True
+
     def number(self, name: str, default: int, most: int) -> int:
         """A number of the query, within limits."""
-        text = self.query.get(name, "")
-        return min(max(int(text), 0), most) if text.isascii() and text.isdigit() and len(text) < 10 else default
+        number = written_number(self.query.get(name, ""))
+        return default if number is None else min(number, most)
+
+
+def written_number(text: str) -> int | None:
+    """A number as an address or a header has it; None for what is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else None
 
 
 def written_day(text: str) -> dt.date | None:

@@ -10,18 +10,26 @@ from memory_service.web.visit import Visit
 def health_page(visit: Visit) -> Response:
     """The state at once, and behind it all findings, which take a second or two, each with its remedy."""
     service, workspace = visit.service, visit.workspace
-    operation = None
-    if operation_id := visit.query.get("operation", "")[:80]:
-        operation = service.operation(workspace, operation_id)
     return visit.page(
         "health",
         checks=list(service.examine(workspace)) if visit.query.get("checks") == "yes" else None,
         status=service.status(workspace),
-        operation=operation,
+        operations=service.operations(workspace),
     )
 
 
 def start_reindex(visit: Visit) -> Response:
     """Start a reindex, and show how far it is."""
     operation = visit.service.start_reindex(visit.workspace, full=visit.form.get("full") == "yes")
-    return visit.go(f"/w/{visit.workspace}/health?operation={operation.operation_id}")
+    return visit.go(f"/w/{visit.workspace}/operations#{operation.operation_id}")
+
+
+def operation_list(visit: Visit) -> Response:
+    """The operations of the last day, each with its progress."""
+    return visit.page("operations", operations=visit.service.operations(visit.workspace))
+
+
+def cancel_operation(visit: Visit) -> Response:
+    """Stop an operation after the batch at hand."""
+    visit.service.cancel(visit.workspace, visit.form.get("cancel", ""))
+    return visit.go(f"/w/{visit.workspace}/operations")

@@ -38,6 +38,7 @@ def overview_page(visit: Visit) -> Response:
     return visit.page(
         "overview",
         status=status,
+        operations=service.operations(workspace),
         files=files,
         sessions=sessions.sessions,
         entries=entries,

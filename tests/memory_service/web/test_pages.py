@@ -156,7 +156,10 @@ def test_a_review_changes_nothing_before_a_person_says_so(person: Person, server
 def test_a_reindex_shows_how_far_it_is(person: Person) -> None:
     person.opens("/w/default/health")
     page = person.sends("/w/default/health", full="yes")
-    assert 'id="operation"' in page
+    operation = re.search(r'id="(op-\w+)"', page)
+    assert operation
+    person.sends("/w/default/operations", cancel=operation[1])
+    person.sends("/w/default/operations", 404, cancel="op-none")
 
 
 def test_a_form_of_another_site_or_another_time_does_nothing(person: Person, server: RunningServer) -> None:

@@ -28,6 +28,7 @@ VIEWS = (
     "/facts?q=live",
     "/review",
     "/review?since=2026-01-01",
+    "/operations",
     "/health",
     "/health?checks=yes",
 )
