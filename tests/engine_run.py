@@ -245,8 +245,12 @@ class EngineRun:
     def no_home_stays(self, request: pytest.FixtureRequest) -> Iterator[None]:
         """The databases of a test's homes go with it."""
         yield
-        if folder := _folder_of(request.node):
+        if self._may_have_storage and (folder := _folder_of(request.node)):
             drop_homes_below(folder)
+
+    @property
+    def _may_have_storage(self) -> bool:
+        return OPENINGS[0] > self._begun or self.files.programs > 0
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
@@ -257,7 +261,7 @@ class EngineRun:
                 report.user_properties.append((_PROPERTY, kind))
             else:
                 report.sections.append(("engine", f"This test {kind}: see tests/engine_run.py."))
-        if call.when == "teardown" and (OPENINGS[0] > self._begun or self.files.programs):
+        if call.when == "teardown" and self._may_have_storage:
             report.user_properties.append((_PROPERTY, ""))
         return report
 

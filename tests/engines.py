@@ -7,17 +7,22 @@ loads this.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import psycopg
+
     from memory_service.config import Settings
     from memory_service.storage.base import Storage
 
@@ -25,57 +30,66 @@ if TYPE_CHECKING:
 ADDRESS, TEMPLATE = "TEST_HOMES_DATABASE", "homes_template"
 # The homes that were opened in this process, and how often one was.
 HOMES, OPENINGS = set[str](), [0]
+# The databases of homes that this process knows to be there.
+_MADE, _MAKING = set[str](), threading.Lock()
 _SITE = Path(__file__).with_name("engine_site")
 _ENGINES = "memory_service.storage.engines"
 
 
 def address_of(home: Path) -> str:
     """The address of the database of a home, which is made if it is not there."""
-    import psycopg
     from psycopg import sql
 
-    server = os.environ[ADDRESS]
     path = os.path.realpath(home)
     name = f"home_{hashlib.sha256(os.fsencode(path)).hexdigest()[:24]}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        if connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone() is None:
-            # Two copies at once would be refused the template.
-            connection.execute("SELECT pg_advisory_lock(hashtext(%s))", [TEMPLATE])
-            if connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone() is None:
-                connection.execute(
-                    sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(
-                        sql.Identifier(name), sql.Identifier(TEMPLATE)
-                    )
-                )
-                connection.execute(
-                    sql.SQL("COMMENT ON DATABASE {} IS {}").format(sql.Identifier(name), sql.Literal(path))
-                )
-    return f"{server.rpartition('/')[0]}/{name}"
+    with _MAKING:
+        if name not in _MADE:
+            connection = _server()
+            exists, copy = (
+                "SELECT FROM pg_database WHERE datname = %s",
+                "CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy",
+            )
+            if connection.execute(exists, [name]).fetchone() is None:
+                # Two copies at once would be refused the template.
+                connection.execute("SELECT pg_advisory_lock(hashtext(%s))", [TEMPLATE])
+                try:
+                    if connection.execute(exists, [name]).fetchone() is None:
+                        connection.execute(sql.SQL(copy).format(sql.Identifier(name), sql.Identifier(TEMPLATE)))
+                        comment = sql.SQL("COMMENT ON DATABASE {} IS {}")
+                        connection.execute(comment.format(sql.Identifier(name), sql.Literal(path)))
+                finally:
+                    connection.execute("SELECT pg_advisory_unlock(hashtext(%s))", [TEMPLATE])
+            _MADE.add(name)
+    return f"{os.environ[ADDRESS].rpartition('/')[0]}/{name}"
 
 
 def homes_below(folder: Path) -> dict[str, str]:
     """The databases of all homes below a folder, with the path of each."""
-    import psycopg
-
-    with psycopg.connect(os.environ[ADDRESS], autocommit=True) as connection:
-        return dict(
-            connection.execute(
-                "SELECT datname, shobj_description(oid, 'pg_database') FROM pg_database WHERE datname LIKE 'home\\_%%' "
-                "AND starts_with(shobj_description(oid, 'pg_database') || '/', %s)",
-                [f"{os.path.realpath(folder)}/"],
-            ).fetchall()
-        )
+    found = _server().execute(
+        "SELECT datname, shobj_description(oid, 'pg_database') FROM pg_database WHERE datname LIKE 'home\\_%%' "
+        "AND starts_with(shobj_description(oid, 'pg_database') || '/', %s)",
+        [f"{os.path.realpath(folder)}/"],
+    )
+    return dict(found.fetchall())
 
 
 def drop_homes_below(folder: Path) -> None:
     """Drop the databases of all homes below a folder, of a test that has ended."""
-    import psycopg
     from psycopg import sql
 
-    if names := homes_below(folder):
-        with psycopg.connect(os.environ[ADDRESS], autocommit=True) as connection:
-            for name in names:
-                connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+    for name in homes_below(folder):
+        _server().execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+        _MADE.discard(name)
+
+
+@cache
+def _server() -> psycopg.Connection[Any]:
+    """The connection of this process by which databases are made and dropped."""
+    import psycopg
+
+    connection = psycopg.connect(os.environ[ADDRESS], autocommit=True)
+    atexit.register(connection.close)
+    return connection
 
 
 @contextmanager
