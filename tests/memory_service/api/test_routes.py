@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.serving import RunningServer, W
+from tests.storages import read_documents, write_documents
 
 
 def remember(server: RunningServer, text: str, **more: Any) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def test_a_memory_is_on_disk_and_found_when_it_is_answered(running_server: Runni
     assert stored["path"] == "memory/2026-11-20.md"
     assert stored["duplicate"] is False
     assert stored["degraded"] == []
-    text = (running_server.home / "default" / stored["path"]).read_text("utf-8")
+    text = read_documents(running_server.home)[stored["path"]]
     assert "- Deploys go out on Tuesdays. #ops" in text.splitlines()[stored["start_line"] - 1]
     assert "session=support-42" in text
     found = running_server.http.post(f"{W}/search", json={"query": "when are deploys?"}).json()
@@ -104,30 +105,29 @@ def test_a_write_needs_the_etag_of_what_stands_there(running_server: RunningServ
     stale = http.put(place, json={"text": "c\n"}, headers={"If-Match": form.format(etag)})
     assert stale.status_code == 412
     assert stale.json()["error"]["code"] == "precondition_failed"
-    assert (running_server.home / "default/memory/plan.md").read_text() == "b\n"
+    assert read_documents(running_server.home) == {"memory/plan.md": "b\n"}
 
 
 def test_an_erasure_may_need_the_etag_of_what_stands_there(running_server: RunningServer) -> None:
     http, place = running_server.http, f"{W}/memories/memory/plan.md"
-    file = running_server.home / "default/memory/plan.md"
     etag = http.put(place, json={"text": "a\n"}, headers={"If-None-Match": "*"}).json()["etag"]
-    file.write_text("a person was here\n")
+    write_documents(running_server.home, {"memory/plan.md": "a person was here\n"})
     refused = http.delete(place, headers={"If-Match": f'"{etag}"'})
     assert (refused.status_code, refused.json()["error"]["code"]) == (412, "precondition_failed")
-    assert file.read_text() == "a person was here\n"
+    assert read_documents(running_server.home) == {"memory/plan.md": "a person was here\n"}
     now = http.get(place).headers["ETag"]
     assert http.delete(place, headers={"If-Match": now}).status_code == 200
-    assert not file.exists()
+    assert read_documents(running_server.home) == {}
     assert http.delete(place, headers={"If-Match": now}).status_code == 404
 
 
 def test_a_persons_edit_wins_over_a_write_that_did_not_see_it(running_server: RunningServer) -> None:
-    place, file = f"{W}/memories/MEMORY.md", running_server.home / "default/MEMORY.md"
+    place = f"{W}/memories/MEMORY.md"
     etag = running_server.http.put(place, json={"text": "a\n"}, headers={"If-None-Match": "*"}).json()["etag"]
-    file.write_text("a person was here\n")
+    write_documents(running_server.home, {"MEMORY.md": "a person was here\n"})
     answer = running_server.http.put(place, json={"text": "b\n"}, headers={"If-Match": f'"{etag}"'})
     assert answer.status_code == 412
-    assert file.read_text() == "a person was here\n"
+    assert read_documents(running_server.home) == {"MEMORY.md": "a person was here\n"}
 
 
 def test_forgetting_erases_from_disk_search_and_index(running_server: RunningServer) -> None:
@@ -202,10 +202,8 @@ def test_a_budget_too_small_gives_an_empty_block_and_says_why(running_server: Ru
 
 
 def test_a_reindex_reports_progress_and_result(running_server: RunningServer) -> None:
-    folder = running_server.home / "default" / "memory"
-    folder.mkdir(parents=True)
-    for number in range(30):
-        (folder / f"note-{number}.md").write_text(f"- note {number} about apples\n")
+    notes = {f"memory/note-{number}.md": f"- note {number} about apples\n" for number in range(30)}
+    write_documents(running_server.home, notes)
     started = running_server.http.post(f"{W}/reindex", json={})
     assert started.status_code == 202
     operation = finished(running_server, started.json()["operation_id"])
@@ -218,10 +216,8 @@ def test_a_reindex_reports_progress_and_result(running_server: RunningServer) ->
 
 
 def test_a_reindex_can_be_cancelled(running_server: RunningServer) -> None:
-    folder = running_server.home / "default" / "memory"
-    folder.mkdir(parents=True)
-    for number in range(1500):
-        (folder / f"note-{number}.md").write_text("\n".join(f"- fact {number} {line}" for line in range(20)))
+    facts = {number: "\n".join(f"- fact {number} {line}" for line in range(300)) for number in range(100)}
+    write_documents(running_server.home, {f"memory/note-{number}.md": text for number, text in facts.items()})
     operation_id = running_server.http.post(f"{W}/reindex", json={}).json()["operation_id"]
     seen = running_server.http.delete(f"{W}/operations/{operation_id}")
     assert seen.status_code == 200
@@ -244,7 +240,7 @@ def test_status_counts_and_names_what_is_dirty(running_server: RunningServer) ->
     assert (status["coverage"], status["dirty"], status["failed"], status["degraded"]) == (1.0, 0, [], [])
     assert status["fingerprint"] == status["current_fingerprint"]
     assert status["index_bytes"] > 0
-    (running_server.home / "default/memory/2026-11-22.md").write_text("- Three.\n")
+    write_documents(running_server.home, {"memory/2026-11-22.md": "- Three.\n"})
     assert running_server.http.get(f"{W}/status").json()["dirty"] == 1
 
 

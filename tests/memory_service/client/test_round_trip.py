@@ -35,6 +35,7 @@ from memory_service import (
 from memory_service.service import MemoryService
 from tests.memory_service.client.colours import COLOURS
 from tests.serving import RunningServer, serving, settings
+from tests.storages import write_documents
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +160,7 @@ def test_a_path_cannot_change_the_route(guest: Any, path: str) -> None:
 
 def test_a_reindex_reports_and_returns(client: Any, running_server: RunningServer) -> None:
     client.remember("x")
-    (running_server.home / "default/memory/new.md").write_text("- new\n")
+    write_documents(running_server.home, {"memory/new.md": "- new\n"})
     seen: list[schemas.Operation] = []
     report = client.reindex(on_progress=seen.append, poll_seconds=0.01)
     assert isinstance(report, schemas.ReindexReport)
@@ -172,10 +173,8 @@ def test_a_reindex_reports_and_returns(client: Any, running_server: RunningServe
 
 
 def test_a_cancelled_reindex_is_an_error(client: Any, running_server: RunningServer) -> None:
-    folder = running_server.home / "default/memory"
-    folder.mkdir(parents=True)
-    for number in range(1500):
-        (folder / f"{number}.md").write_text("\n".join(f"- fact {number} {line}" for line in range(20)))
+    facts = {number: "\n".join(f"- fact {number} {line}" for line in range(300)) for number in range(100)}
+    write_documents(running_server.home, {f"memory/{number}.md": text for number, text in facts.items()})
     with MemoryClient(running_server.url) as other, pytest.raises(Conflict, match=r"Run it again|Start it again"):
         client.reindex(on_progress=lambda operation: other.cancel(operation.operation_id), poll_seconds=0.01)
 

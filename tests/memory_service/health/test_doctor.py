@@ -206,8 +206,9 @@ def test_a_folder_named_like_a_note(home: Path) -> None:
 
 
 def test_files_that_changed(home: Path) -> None:
-    (home / W / "memory/new.md").write_text("- new\n")
-    (home / W / "memory/2026-11-01.md").unlink()
+    write_documents(home, {"memory/new.md": "- new\n"})
+    with closing(open_storage(settings(home))) as storage:
+        assert storage.workspace(W).documents.remove("memory/2026-11-01.md")
     found = wrong(examined(home))
     assert set(found) == {"files"}
     assert found["files"].detail == "2 files changed since the last reindex"
@@ -215,9 +216,8 @@ def test_files_that_changed(home: Path) -> None:
 
 
 def test_files_that_are_not_found_by_their_own_words(home: Path) -> None:
-    for day in range(1, 13):
-        text = f"Something else altogether, about wombats and item{day} of the list."
-        (home / W / f"memory/2026-11-{day:02}.md").write_text(f"- {text}\n")
+    texts = {day: f"Something else altogether, about wombats and item{day} of the list." for day in range(1, 13)}
+    write_documents(home, {f"memory/2026-11-{day:02}.md": f"- {text}\n" for day, text in texts.items()})
     found = wrong(examined(home))
     assert set(found) == {"files", "retrieval"}
     assert found["retrieval"].detail.endswith("of 10 files are found by a line of theirs")
@@ -225,7 +225,7 @@ def test_files_that_are_not_found_by_their_own_words(home: Path) -> None:
 
 def test_a_page_in_one_line_is_no_fault(home: Path) -> None:
     line = "The quokka came to the greenhouse and ate all of the basil. " * 400
-    (home / W / "memory/2026-11-30.md").write_text(f"{line}\n")
+    write_documents(home, {"memory/2026-11-30.md": f"{line}\n"})
     with MemoryService(settings(home), embedder=HashEmbedder()) as service:
         service.reindex(W)
     assert wrong(examined(home)) == {}
@@ -244,7 +244,7 @@ def test_a_page_in_one_line_is_no_fault(home: Path) -> None:
 def test_a_model_that_is_no_good(home: Path, embedder: HashEmbedder, detail: str) -> None:
     before = below(home)
     findings = examined(home, embedder)
-    assert list(findings) == PARTS, "the other parts are looked at all the same"
+    assert list(findings) == parts(home), "the other parts are looked at all the same"
     assert wrong(findings)["model"].detail == detail
     assert findings["round trip"].detail == "a memory was written, found by words, and erased", "it is named once"
     assert findings["home"].ok

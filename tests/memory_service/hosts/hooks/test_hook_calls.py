@@ -104,8 +104,8 @@ def test_a_decision_of_one_conversation_is_given_to_the_next(agent: Agent, servi
     assert "never on Fridays" in service.get(agent.workspace, written).text
     other = Agent(service, agent.project, session="other")
     assert "never on Fridays" in other.given("SessionStart", source="startup")
-    [receipts] = (service.settings.home / agent.workspace / "receipts").iterdir()
-    assert "never on Fridays" in receipts.read_text("utf-8") and "<!--" not in receipts.read_text("utf-8")
+    receipts = "".join(each.model_dump_json() for each in service.receipts(agent.workspace).receipts)
+    assert "never on Fridays" in receipts and "<!--" not in receipts
     third = Agent(service, agent.project, session="third")
     assert "never on Fridays" in third.given("UserPromptSubmit", prompt="When do deploys go out?")
     assert agent.faults() == []
@@ -310,7 +310,7 @@ def test_rules_are_pinned_and_pinned_anew_when_they_change(agent: Agent) -> None
     assert "Run the linter before each commit." in agent.given("SessionStart", source="startup")
     assert agent.hook("UserPromptSubmit", prompt="thanks!") == {}
     workspace = agent.service.settings.home / agent.workspace
-    assert {each.name for each in workspace.iterdir()} <= {".hosts", ".project", "prompts"}, "nothing was said yet"
+    assert {each.name for each in workspace.glob("*")} <= {".hosts", ".project", "prompts"}, "nothing was said yet"
     rules.write_text("Run the linter and the tests. 提交前先跑测试。")
     assert "提交前先跑测试" in agent.given("UserPromptSubmit", prompt="thanks!")
     agent.says("user", "thanks!")
