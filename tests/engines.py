@@ -111,6 +111,11 @@ def homes_in_databases() -> Iterator[None]:
         yield
 
 
+def child_environment() -> dict[str, str]:
+    """The variables by which homes are databases in a process that does not get all of the environment."""
+    return {name: os.environ[name] for name in (ADDRESS, "PYTHONPATH") if ADDRESS in os.environ and name in os.environ}
+
+
 def install() -> None:
     """Have each storage that this process opens be a database, where homes are databases; and count the storages."""
     if _ENGINES in sys.modules:

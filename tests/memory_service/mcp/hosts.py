@@ -19,6 +19,8 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp_types import CallToolResult
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 
+from tests.engines import child_environment
+
 T = TypeVar("T")
 Act = Callable[[Client], Awaitable[T]]
 
@@ -46,7 +48,7 @@ def by_stdio(
 ) -> T:
     """What a host does with a process that it starts; it searches by words alone unless told otherwise."""
     command = ["-m", "memory_service", "mcp", *arguments]
-    ours = {**BY_WORDS, "MEMORY_SERVICE_HOME": str(home)}
+    ours = {**child_environment(), **BY_WORDS, "MEMORY_SERVICE_HOME": str(home)}
     parameters = StdioServerParameters(command=sys.executable, args=command, env={**ours, **(environment or {})})
 
     async def run() -> T:
