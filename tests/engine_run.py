@@ -214,7 +214,7 @@ class EngineRun:
         self.record = EngineRecord.read()
         self.measured = dict[str, Measured]()
         self.files = FilesOfHomes()
-        self._begun = 0
+        self._begun, self._fixtures = 0, set[str]()
         if not hasattr(config, "workerinput"):
             if not is_installed():
                 raise pytest.UsageError(NO_SERVER)
@@ -241,12 +241,25 @@ class EngineRun:
         self._begun = OPENINGS[0]
         self.files.begin()
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, Any, Any]:
+        """A storage that a fixture opens for many tests is one of all of them."""
+        before = OPENINGS[0]
+        result = yield
+        if OPENINGS[0] > before and fixturedef.scope != "function":
+            self._fixtures.add(f"{fixturedef.baseid}::{fixturedef.argname}")
+        return result
+
     @pytest.fixture(autouse=True)
     def no_home_stays(self, request: pytest.FixtureRequest) -> Iterator[None]:
         """The databases of a test's homes go with it."""
         yield
         if self._may_have_storage and (folder := _folder_of(request.node)):
             drop_homes_below(folder)
+
+    def _shares_storage(self, item: pytest.Item) -> bool:
+        definitions: Any = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009
+        return any(f"{each.baseid}::{each.argname}" in self._fixtures for found in definitions for each in found)
 
     @property
     def _may_have_storage(self) -> bool:
@@ -261,7 +274,7 @@ class EngineRun:
                 report.user_properties.append((_PROPERTY, kind))
             else:
                 report.sections.append(("engine", f"This test {kind}: see tests/engine_run.py."))
-        if call.when == "teardown" and self._may_have_storage:
+        if call.when == "teardown" and (self._may_have_storage or self._shares_storage(item)):
             report.user_properties.append((_PROPERTY, ""))
         return report
 
