@@ -7,7 +7,7 @@ no lock is held while the question is embedded.
 from __future__ import annotations
 
 import datetime as dt
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 
 from indexer.common import THROTTLE
@@ -101,6 +101,12 @@ class IndexSearch:
         return self._run_once(query, limit)
 
     def _run_once(self, query: Query, limit: int) -> SearchResults:
+        # Where nobody is waited for within it, one read sees the words and the passages.
+        is_one_read = query.mode == "text" and not self._reranking
+        with self._store.reading() if is_one_read else nullcontext():
+            return self._search(query, limit)
+
+    def _search(self, query: Query, limit: int) -> SearchResults:
         """One search.
 
         Raises:

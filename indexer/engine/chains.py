@@ -17,6 +17,7 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain as chained
 
 from indexer.common.lru import LRU
 from indexer.engine.authority import not_below
@@ -30,7 +31,6 @@ from indexer.language.facts import (
     facts_of,
     is_named,
     thing_number,
-    things_of,
 )
 from indexer.language.facts_clause import Claim
 from indexer.language.facts_frame import FRAMES, is_frame
@@ -209,7 +209,6 @@ class Chain:
         )
 
 
-_UNREAD = Chain(())
 _NO_FACTS = Facts()
 
 
@@ -279,24 +278,16 @@ class DayChains:
         }
         if not unknown_values:
             return
-        missing = self._worth_reading(store, unknown_values)
-        self._known_chains.update(((number, limit), _UNREAD) for number in unknown_values.keys() - missing)
+        # Frames, which many a passage may share, are worth reading where one changes; the others' chains are empty.
+        changes = tuple(thing_number(change_of(thing)) if is_frame(thing) else 0 for thing in unknown_values.values())
         statements = dict[int, list[FactStatement]]()
-        for passage in store.passages(OfThings(missing, limit, least=2)).values() if missing else ():
+        for passage in store.passages(OfThings(tuple(unknown_values), limit, least=2, besides=changes)).values():
             for statement in self.stated_in(passage):
                 statements.setdefault(thing_number(statement.claim.thing), []).append(statement)
-        for thing in missing:
-            self._known_chains[thing, limit] = Chain(_certain(statements.get(thing, ())))
-
-    def _worth_reading(self, store: IndexStore, things: dict[int, str]) -> tuple[int, ...]:
-        """Numbers of things; of those that are frames, which many a passage may share, the ones with a change."""
-        changes = {thing_number(change_of(thing)): number for number, thing in things.items() if is_frame(thing)}
-        numbers = set[int]()
-        for passage in store.passages(OfThings(tuple(changes), 1)).values() if changes else ():
-            numbers.update(
-                changes[each_thing] for each_thing in things_of(self._facts_of(passage)) if each_thing in changes
-            )
-        return tuple(number for number, thing in things.items() if number in numbers or not is_frame(thing))
+        for number, thing in unknown_values.items():
+            stated = statements.get(number, [])
+            is_read = not is_frame(thing) or any(statement.claim.changes for statement in stated)
+            self._known_chains[number, limit] = Chain(_certain(stated) if is_read else ())
 
     def chain(self, thing: int, limit: int = _READ) -> Chain:
         """A chain that was read."""
@@ -436,15 +427,15 @@ class FactResolver:
 
     def _mark(self, hit: Hit, chains: Sequence[tuple[FactStatement, Chain]]) -> Hit:
         by = next((new for statement, chain in chains if (new := self.replacer(chain, statement))), None)
-        replaces = {
-            (old.path, old.start_line): old
-            for each_statement, chain in chains
-            for old in self._replaced_statements(chain, each_statement)
-        }
+        replaces = dict[tuple[str, int], Statement]()
+        for old in chained.from_iterable(self._replaced_statements(chain, statement) for statement, chain in chains):
+            if len(replaces) == _MOST_REPLACED and (old.path, old.start_line) not in replaces:
+                break
+            replaces[old.path, old.start_line] = old
         if by is None and not replaces:
             return hit
         shown_statement = by.to_statement() if by else None
-        return replace(hit, replaced_by=shown_statement, replaces=tuple(replaces.values())[:_MOST_REPLACED])
+        return replace(hit, replaced_by=shown_statement, replaces=tuple(replaces.values()))
 
     def replacer(self, chain: Chain, old: FactStatement) -> FactStatement | None:
         """The statement that took the place of an earlier one."""

@@ -36,7 +36,7 @@ from indexer.language.terms import has_term_rules
 from indexer.stores.base import IndexStore, OfTags, StoredPassage, TermPosting
 from indexer.types import ErasedPassages, SearchFilter, Vectors
 
-_REMEMBERED_TERMS = 128
+_REMEMBERED_TERMS, _REMEMBERED_TAGS = 128, 8
 # To read so many new passages takes as long as to ask for the terms of a question again.
 _NEW_PASSAGES = 64
 _NOWHERE = np.empty(0, np.int64)
@@ -125,6 +125,7 @@ class IndexReader:
         packed_part: The others, where the index is large.
         terms: Occurrences of the terms of late questions, of a small index.
         facts: Statements of one thing that were asked for.
+        tagged: Keys of the passages with some tags that were asked for.
     """
 
     store: IndexStore
@@ -133,6 +134,7 @@ class IndexReader:
     packed_part: Packed | None = None
     terms: TermCache = field(default_factory=TermCache, compare=False, repr=False)
     facts: FactChains = field(default_factory=FactChains, compare=False, repr=False)
+    tagged: LRU[tuple[str, ...], Ints] = field(default_factory=lambda: LRU(_REMEMBERED_TAGS), compare=False, repr=False)
 
     def __len__(self) -> int:
         """Number of passages; those that were replaced since the packing count too."""
@@ -142,7 +144,12 @@ class IndexReader:
         """Keys of the passages that have the tags of a filter; None where it asks for none."""
         if not filter.tags:
             return None
-        return np.array([*self.store.passages(OfTags(filter.tags))], np.int64)
+        if (known_keys := self.tagged.get(filter.tags)) is None:
+            known_keys = self.tagged[filter.tags] = self._tagged_keys(filter.tags)
+        return known_keys
+
+    def _tagged_keys(self, tags: tuple[str, ...]) -> Ints:
+        return np.concatenate([_NOWHERE, *(posting.keys for posting in self.store.postings(OfTags(tags)))])
 
     @cached_property
     def speakers(self) -> dict[int, str]:

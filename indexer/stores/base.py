@@ -111,11 +111,13 @@ class OfThings(NamedTuple):
         things: Numbers of the things; those that fewer passages than `least` speak of are left out.
         limit: Most passages of each thing, of the highest authority the newest dated ones and as many of the last
             undated ones; -1 for all.
+        besides: For each thing another one, without which it is left out; 0 for none.
     """
 
     things: tuple[int, ...]
     limit: int
     least: int = 1
+    besides: tuple[int, ...] = ()
 
 
 class OfSharedThings(NamedTuple):
@@ -135,7 +137,7 @@ class OfTags(NamedTuple):
 
 
 # Which passages: those of some keys, or as described at the class.
-Which: TypeAlias = Sequence[int] | OfFile | Unembedded | OfThings | OfTags | OfSharedThings
+Which: TypeAlias = Sequence[int] | OfFile | Unembedded | OfThings | OfSharedThings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -409,7 +411,7 @@ class IndexStore(Protocol):
         ...
 
     def passages(self, which: Which) -> dict[int, StoredPassage]:
-        """Passages by key: of some keys, a file, things or tags, or without a vector, in the order described there.
+        """Passages by key: of some keys, a file or things, or without a vector, in the order described there.
 
         Unknown keys and files are left out.
         """
@@ -422,10 +424,13 @@ class IndexStore(Protocol):
         """
         ...
 
-    def postings(self, terms: Collection[str] | None, *, among: Collection[int] | None = None) -> list[TermPosting]:
+    def postings(
+        self, terms: Collection[str] | OfTags | None, *, among: Collection[int] | None = None
+    ) -> list[TermPosting]:
         """The passages of each term, or those of some keys alone; terms without any are left out.
 
         With None instead of terms, all that were stored with those keys, by whatever rules: all of the index is read.
+        With tags, the passages that have them, as those of one term.
         """
         ...
 

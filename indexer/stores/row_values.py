@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from indexer.corpus import CorpusFile, Ints
+from indexer.stores.base import TermPosting
 from indexer.types import CUE_BITS, ROLE_BITS, ROLES, Cue, Fingerprint, Passage, SourceKind
 
 _COLUMNS_SIGN = "\x1f"
@@ -123,6 +124,11 @@ def fingerprint_of(stored_text: str) -> Fingerprint:
 def fingerprint_json(fingerprint: Fingerprint) -> str:
     """A fingerprint as it is stored."""
     return json.dumps({name: getattr(fingerprint, name) for name in ("model", "dimensions", "rules", "schema")})
+
+
+def tag_posting(keys: Sequence[int] | Ints) -> TermPosting:
+    """The passages that have some tags as those of one term."""
+    return TermPosting(term="", keys=np.array(keys, np.int64), counts=np.ones(len(keys), np.int64))
 
 
 def keys_of(rows: Sequence[tuple[bytes | None]]) -> Ints:

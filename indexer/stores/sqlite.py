@@ -45,7 +45,7 @@ from indexer.stores.base import (
     Written,
 )
 from indexer.stores.corpus_reader import CorpusReader, CorpusRows
-from indexer.stores.row_values import fingerprint_json, fingerprint_of
+from indexer.stores.row_values import fingerprint_json, fingerprint_of, tag_posting
 from indexer.stores.sqlite_generations import SqliteBeside
 from indexer.stores.sqlite_passages import select_passages
 from indexer.stores.sqlite_rows import (
@@ -61,6 +61,7 @@ from indexer.stores.sqlite_rows import (
     passage_table,
     revisions_of,
     state_of,
+    tag_conditions,
     vector_filter,
 )
 from indexer.types import AUTHORITY, ROLE_BITS, ROLES, Fingerprint, LineRange, SearchFilter, Vectors, short_path
@@ -319,7 +320,7 @@ class SqliteStore:
         """False if there are no tables to select from; keys come from an index."""
         if isinstance(value, OfThings | OfSharedThings):
             return bool(self._head.now().fact_rules)
-        return not isinstance(value, OfFile | Unembedded | OfTags) or self._head.has_tables()
+        return not isinstance(value, OfFile | Unembedded) or self._head.has_tables()
 
     def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         """See `IndexStore`."""
@@ -358,10 +359,16 @@ class SqliteStore:
         with self.reading():
             return self._corpus.read(previous, since=since)
 
-    def postings(self, terms: Collection[str] | None, *, among: Collection[int] | None = None) -> list[TermPosting]:
+    def postings(
+        self, terms: Collection[str] | OfTags | None, *, among: Collection[int] | None = None
+    ) -> list[TermPosting]:
         """See `IndexStore`."""
         if not self._head.has_tables():
             return []
+        if isinstance(terms, OfTags):
+            text, bindings = tag_conditions(terms.tags)
+            rows = self._database.rows(f"SELECT key FROM passages p WHERE {text}", bindings)
+            return [tag_posting([key for (key,) in rows])]
         wanted_terms = list((terms or ()) if among is None else self._occurring(terms, among))
         postings = list[TermPosting]()
         # One row for each term: between two rows, SQLite gives every other thread its turn.

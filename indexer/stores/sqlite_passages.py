@@ -1,4 +1,4 @@
-"""Selection of stored passages from an index file: by key, file, thing or tag, or those without a vector."""
+"""Selection of stored passages from an index file: by key, file or thing, or those without a vector."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from indexer.stores.base import OfFile, OfSharedThings, OfTags, OfThings, StoredPassage, Unembedded, Which
+from indexer.stores.base import OfFile, OfSharedThings, OfThings, StoredPassage, Unembedded, Which
 from indexer.stores.row_values import passage_of
-from indexer.stores.sqlite_rows import PASSAGE_COLUMNS, tag_conditions
+from indexer.stores.sqlite_rows import PASSAGE_COLUMNS
 from indexer.types import AUTHORITY, CUE_BITS, ROLE_BITS, ROLES
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ def select_passages(database: Database, value: Which) -> dict[int, StoredPassage
             rows = _of_things(database, value)
         case OfSharedThings(limit=limit):
             rows = _of_shared_things(database, limit)
-        case OfTags(tags=tags):
-            rows = _of_tags(database, tags)
         case _:
             rows = _by_keys(database, value)
     return {
@@ -90,9 +88,10 @@ def _unembedded_rows(database: Database, query: Unembedded) -> list[Row]:
 
 def _of_things(database: Database, things: OfThings) -> Iterator[Row]:
     rows = database.rows(
-        """SELECT j.value FROM json_each(?) j WHERE
-           (SELECT count(*) FROM (SELECT 1 FROM facts WHERE thing = j.value LIMIT ?)) = ?""",
-        (json.dumps(things.things), things.least, things.least),
+        """SELECT j.value FROM json_each(?1) j LEFT JOIN json_each(?3) b USING (key) WHERE
+           (SELECT count(*) FROM (SELECT 1 FROM facts WHERE thing = j.value LIMIT ?2)) = ?2
+           AND (coalesce(b.value, 0) = 0 OR EXISTS (SELECT 1 FROM facts WHERE thing = b.value))""",
+        (json.dumps(things.things), things.least, json.dumps(things.besides)),
     )
     for (thing,) in rows:
         for dated_kind in ("p.written > 0", "p.written = 0"):
@@ -114,13 +113,4 @@ def _of_shared_things(database: Database, limit: int) -> list[Row]:
             JOIN passages p USING (key) JOIN files f USING (file) LEFT JOIN labels l USING (label)
             ORDER BY p.key DESC""",
         (limit,),
-    )
-
-
-def _of_tags(database: Database, tags: Sequence[str]) -> list[Row]:
-    text, bindings = tag_conditions(tags)
-    return database.rows(
-        f"""SELECT {_STORED} FROM passages p JOIN files f USING (file) LEFT JOIN labels l USING (label)
-            WHERE {text}""",
-        bindings,
     )

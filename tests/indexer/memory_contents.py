@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import zip_longest
 
 import numpy as np
 
@@ -177,13 +178,14 @@ class Contents:
     def stating(self, which: OfThings) -> list[int]:
         """Keys of passages that state facts of things."""
         keys = list[int]()
-        for thing in which.things:
-            among = [
-                key for file in self.files.values() if thing in file.keys_by_thing for key in file.keys_by_thing[thing]
-            ]
-            if len(among) >= which.least:
+        for thing, other in zip_longest(which.things, which.besides, fillvalue=0):
+            among, beside = self._keys_by_thing(thing), self._keys_by_thing(other)
+            if len(among) >= which.least and (beside or not other):
                 keys += self._newest(among, which.limit)
         return keys
+
+    def _keys_by_thing(self, thing: int) -> list[int]:
+        return [key for file in self.files.values() for key in file.keys_by_thing.get(thing, ())]
 
     def sharing(self, limit: int) -> list[int]:
         """Keys of passages that state what another one states, too."""

@@ -48,6 +48,7 @@ from indexer.stores.base import (
     Which,
     Written,
 )
+from indexer.stores.row_values import tag_posting
 from indexer.types import Fingerprint, SearchFilter, Vectors
 from tests.indexer.memory_contents import Contents, Draft, FileRows
 
@@ -186,8 +187,6 @@ class InMemoryStore:
                 rows = [row for key in now.stating(which) if (row := now.row(key))]
             case OfSharedThings(limit=limit):
                 rows = [row for key in now.sharing(limit) if (row := now.row(key))]
-            case OfTags(tags=tags):
-                rows = [row for file in now.files.values() for row in file.tagged_rows if row.has(tags)]
             case _:
                 rows = [row for key in which if (row := now.row(key))]
         return {row.stored.key: row.stored for row in rows}
@@ -210,10 +209,15 @@ class InMemoryStore:
             since=since,
         )
 
-    def postings(self, terms: Collection[str] | None, *, among: Collection[int] | None = None) -> list[TermPosting]:
+    def postings(
+        self, terms: Collection[str] | OfTags | None, *, among: Collection[int] | None = None
+    ) -> list[TermPosting]:
         """See `IndexStore`."""
         found = list[TermPosting]()
         files = self.contents.files.values()
+        if isinstance(terms, OfTags):
+            rows = [row for file in files for row in file.tagged_rows if row.has(terms.tags)]
+            return [tag_posting([row.stored.key for row in rows])]
         for term in {term for file in files for term in file.postings} if terms is None else terms:
             pairs = [pair for file in files if term in file.postings for pair in file.postings[term]]
             table = np.array(sorted(pair for pair in pairs if among is None or pair[0] in among), np.int64)

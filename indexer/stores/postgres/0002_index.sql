@@ -85,7 +85,6 @@ CREATE INDEX index_passages_file ON index_passages (ws, gen, file, ordinal);
 CREATE INDEX index_passages_text ON index_passages (ws, gen, text_hash);
 CREATE INDEX index_passages_label ON index_passages (ws, gen, label) WHERE label > 0;
 CREATE INDEX index_passages_greeted ON index_passages (ws, gen, greeted) WHERE greeted > 0;
-CREATE INDEX index_passages_tags ON index_passages (ws, gen) WHERE tags <> '';
 
 -- Passages that have no vector yet: a few, for a while.
 CREATE TABLE index_unembedded (
@@ -107,15 +106,31 @@ CREATE TABLE index_vectors (
     FOREIGN KEY (ws, gen) REFERENCES index_heads ON DELETE CASCADE
 );
 
+-- Things that passages state, with what orders those of one thing, so that the best of many are found without reading
+-- the others.
 CREATE TABLE index_facts (
     thing bigint NOT NULL,
     key bigint NOT NULL,
+    written bigint NOT NULL,
     ws integer NOT NULL,
     gen integer NOT NULL,
-    PRIMARY KEY (ws, gen, thing, key),
+    ordinal integer NOT NULL,
+    role smallint NOT NULL,
+    PRIMARY KEY (ws, gen, thing, key) INCLUDE (written, ordinal, role),
     FOREIGN KEY (ws, gen) REFERENCES index_heads ON DELETE CASCADE
 );
 CREATE INDEX index_facts_key ON index_facts (ws, gen, key);
+
+-- Tags, and those above them, by number: a filter asks for keys alone.
+CREATE TABLE index_tags (
+    tag bigint NOT NULL,
+    key bigint NOT NULL,
+    ws integer NOT NULL,
+    gen integer NOT NULL,
+    PRIMARY KEY (ws, gen, tag, key),
+    FOREIGN KEY (ws, gen) REFERENCES index_heads ON DELETE CASCADE
+);
+CREATE INDEX index_tags_key ON index_tags (ws, gen, key);
 
 -- The packed part that one machine has published, for the others, in parts of a megabyte.
 CREATE TABLE index_packs (
@@ -141,7 +156,7 @@ DECLARE
 BEGIN
     FOREACH name IN ARRAY ARRAY[
         'index_heads', 'index_files', 'index_gone', 'index_labels', 'index_passages', 'index_unembedded',
-        'index_vectors', 'index_facts', 'index_packs'
+        'index_vectors', 'index_facts', 'index_tags', 'index_packs'
     ] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);

@@ -19,6 +19,7 @@ from indexer.stores.base import (
     FileState,
     FileWrite,
     Head,
+    OfTags,
     StoreCounts,
     StoredPassage,
     TermPosting,
@@ -32,10 +33,10 @@ from indexer.stores.postgres.postgres_generations import PostgresBeside
 from indexer.stores.postgres.postgres_heads import HeadRow, PostgresHeads, bytes_of, text_of
 from indexer.stores.postgres.postgres_nearest import PostgresVectors, vectors_of
 from indexer.stores.postgres.postgres_packs import PostgresSegments
-from indexer.stores.postgres.postgres_passages import read_passage_table, read_passages
+from indexer.stores.postgres.postgres_passages import read_passage_table, read_passages, read_tagged_keys
 from indexer.stores.postgres.postgres_words import PostgresWords
 from indexer.stores.postgres.postgres_writes import PostgresWrite
-from indexer.stores.row_values import fingerprint_json
+from indexer.stores.row_values import fingerprint_json, tag_posting
 from indexer.types import Fingerprint, SearchFilter, Vectors
 
 _SCHEMA = 1
@@ -106,8 +107,12 @@ class PostgresIndex:
         with self._heads.reading():
             return self._corpus.read(previous, since=since)
 
-    def postings(self, terms: Collection[str] | None, *, among: Collection[int] | None = None) -> list[TermPosting]:
+    def postings(
+        self, terms: Collection[str] | OfTags | None, *, among: Collection[int] | None = None
+    ) -> list[TermPosting]:
         """See `IndexStore`."""
+        if isinstance(terms, OfTags):
+            return [tag_posting(read_tagged_keys(self._heads, terms.tags))]
         if among is not None:
             return self._words.among(terms, among)
         return self._words.postings(self._words.every_term() if terms is None else terms)

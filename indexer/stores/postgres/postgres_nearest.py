@@ -14,7 +14,7 @@ import numpy as np
 from indexer.corpus import Floats, Ints, Mask
 from indexer.stores.base import NEAREST_LIMIT
 from indexer.stores.postgres.postgres_heads import PostgresHeads, bytes_of, text_of
-from indexer.stores.postgres.postgres_passages import tags_condition
+from indexer.stores.postgres.postgres_passages import read_tagged_keys
 from indexer.stores.row_values import keys_of
 from indexer.types import SearchFilter, SourceKind, Vectors
 
@@ -101,8 +101,7 @@ class PostgresVectors:
             first = filter.since.toordinal() if filter.since else 1
             mask &= (copy.days >= first) & (copy.days <= (filter.until or dt.date.max).toordinal())
         if filter.tags:
-            condition, values = tags_condition(filter.tags)
-            mask &= np.isin(copy.keys, self._keys(f"{_SELECT_KEYS} AND {condition}", **values))
+            mask &= np.isin(copy.keys, read_tagged_keys(self._heads, filter.tags))
         for lines in filter.without:
             within = self._keys(
                 f"""SELECT {_PACKED_KEYS} FROM index_files f JOIN index_passages p ON {_OWN} AND p.file = f.file

@@ -8,14 +8,11 @@ from typing import Any, Final, LiteralString
 import numpy as np
 
 from indexer.corpus import COLUMNS, Ints
-from indexer.stores.base import OfFile, OfSharedThings, OfTags, OfThings, StoredPassage, Unembedded, Which
+from indexer.language.facts import thing_number
+from indexer.stores.base import OfFile, OfSharedThings, OfThings, StoredPassage, Unembedded, Which
 from indexer.stores.postgres.postgres_heads import PostgresHeads, bytes_of, text_of
-from indexer.stores.row_values import passage_of
-from indexer.types import AUTHORITY, CUE_BITS, ROLE_BITS, ROLES
+from indexer.stores.row_values import keys_of, passage_of
 
-# The first of the roles that have the lowest authority.
-_LOWEST = next(number for number, role in enumerate(ROLES) if AUTHORITY[role] == min(AUTHORITY.values()))
-_ROLE_MASK = (1 << ROLE_BITS) - 1
 _STORED: Final[LiteralString] = (
     "p.key, f.path, f.source, p.ordinal, p.text_hash, p.start_line, p.end_line, p.text, p.heading, p.opens_section, "
     "p.day, p.written, l.name, p.marks, p.tags"
@@ -27,18 +24,19 @@ _BY_KEY: Final[LiteralString] = (
     f"SELECT {_STORED} FROM index_passages p {_FILE} {_LABEL} WHERE {_OWN} AND p.key = ANY(%(keys)s::bigint[])"
 )
 _OF_THINGS: Final[LiteralString] = f"""
-    SELECT {_STORED} FROM unnest(%(things)s::bigint[]) WITH ORDINALITY t (thing, place)
+    SELECT {_STORED} FROM unnest(%(things)s::bigint[], %(besides)s::bigint[]) WITH ORDINALITY t (thing, beside, place)
     CROSS JOIN (VALUES (0), (1)) d (undated)
     CROSS JOIN LATERAL (
-        SELECT p.*, least((p.marks >> %(cue_bits)s) & %(mask)s, %(lowest)s) AS role
-        FROM index_facts x JOIN index_passages p ON {_OWN} AND p.key = x.key
-        WHERE x.ws = %(ws)s AND x.gen = %(gen)s AND x.thing = t.thing AND (p.written = 0) = (d.undated = 1)
-        ORDER BY role, p.written >> 1 DESC, p.ordinal DESC, p.key LIMIT %(limit)s) p
-    {_FILE} {_LABEL}
+        SELECT x.key, row_number() OVER (ORDER BY x.role, x.written >> 1 DESC, x.ordinal DESC, x.key) AS rank
+        FROM index_facts x
+        WHERE x.ws = %(ws)s AND x.gen = %(gen)s AND x.thing = t.thing AND (x.written = 0) = (d.undated = 1)
+        ORDER BY rank LIMIT %(limit)s) r
+    JOIN index_passages p ON {_OWN} AND p.key = r.key {_FILE} {_LABEL}
     WHERE (SELECT count(*) FROM (
         SELECT FROM index_facts x WHERE x.ws = %(ws)s AND x.gen = %(gen)s AND x.thing = t.thing LIMIT %(least)s) c
-    ) = %(least)s
-    ORDER BY t.place, d.undated, p.role, p.written >> 1 DESC, p.ordinal DESC, p.key"""
+    ) = %(least)s AND (coalesce(t.beside, 0) = 0 OR EXISTS (
+        SELECT FROM index_facts x WHERE x.ws = %(ws)s AND x.gen = %(gen)s AND x.thing = t.beside))
+    ORDER BY t.place, d.undated, r.rank"""
 
 _OF_SHARED_THINGS: Final[LiteralString] = f"""
     SELECT {_STORED} FROM (
@@ -59,19 +57,12 @@ def read_passages(heads: PostgresHeads, value: Which) -> dict[int, StoredPassage
             rows = heads.rows(
                 _OF_THINGS,
                 things=[*value.things],
-                cue_bits=CUE_BITS,
-                mask=_ROLE_MASK,
-                lowest=_LOWEST,
+                besides=[*value.besides],
                 limit=None if value.limit < 0 else value.limit,
                 least=value.least,
             )
         case OfSharedThings(limit=limit):
             rows = heads.rows(_OF_SHARED_THINGS, limit=limit)
-        case OfTags(tags=tags):
-            condition, tag_values = tags_condition(tags)
-            rows = heads.rows(
-                f"SELECT {_STORED} FROM index_passages p {_FILE} {_LABEL} WHERE {_OWN} AND {condition}", **tag_values
-            )
         case _:
             rows = heads.rows(_BY_KEY, keys=[int(key) for key in value]) if len(value) else ()
     return {row[0]: _stored_passage(row) for row in rows}
@@ -120,15 +111,21 @@ def _unembedded_rows(heads: PostgresHeads, value: Unembedded) -> Sequence[tuple[
     )
 
 
-def tags_condition(tags: Iterable[str]) -> tuple[LiteralString, dict[str, bytes]]:
-    """Conditions of passages `p` that have some tags, and their values."""
-    conditions, values = list[LiteralString](["p.tags <> ''"]), dict[str, bytes]()
-    for number, tag in enumerate(tags):
-        conditions.append(
-            f"(position(%(tag{number})s::bytea IN p.tags) > 0 OR position(%(above{number})s::bytea IN p.tags) > 0)"
+def read_tagged_keys(heads: PostgresHeads, tags: Sequence[str]) -> Ints:
+    """Keys of the passages that have all of some tags."""
+    # The rest among the keys of one: that none is stored twice is known.
+    others: LiteralString = """AND NOT EXISTS (
+        SELECT FROM unnest(%(others)s::bigint[]) o (tag) WHERE NOT EXISTS (
+            SELECT FROM index_tags b WHERE b.ws = %(ws)s AND b.gen = %(gen)s AND b.tag = o.tag AND b.key = t.key))"""
+    numbers = [thing_number(tag) for tag in dict.fromkeys(tags)]
+    return keys_of(
+        heads.rows(
+            f"""SELECT string_agg(int8send(t.key), '') FROM index_tags t
+                WHERE t.ws = %(ws)s AND t.gen = %(gen)s AND t.tag = %(tag)s {others if len(numbers) > 1 else ""}""",
+            tag=numbers[0],
+            others=numbers[1:],
         )
-        values |= {f"tag{number}": bytes_of(f" {tag} "), f"above{number}": bytes_of(f" {tag}/")}
-    return " AND ".join(conditions), values
+    )
 
 
 def read_passage_table(heads: PostgresHeads, files: Sequence[int], first: int) -> Ints:

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final, LiteralString
+from typing import Any, Final, LiteralString, TypeAlias
 
 from indexer.errors import StoreError
+from indexer.language.facts import thing_number
 from indexer.stores.base import FileState, FileWrite, NewPassage
 from indexer.stores.postgres.postgres_database import Transaction
 from indexer.stores.postgres.postgres_heads import HeadRow, bytes_of, text_of
 from indexer.stores.row_values import tags_text, titles_of, written_number
+from indexer.types import AUTHORITY, CUE_BITS, ROLE_BITS, ROLES, Passage
 
 _OWN: Final[LiteralString] = "ws = %(ws)s AND gen = %(gen)s"
 _FILE: Final[dict[LiteralString, LiteralString]] = {
@@ -31,6 +33,17 @@ _MOVED: Final[dict[LiteralString, LiteralString]] = {
     "key": "bigint", "ordinal": "int", "start_line": "bigint", "end_line": "bigint", "heading": "bytea",
     "opens_section": "boolean", "marks": "int", "tags": "bytea", "label": "int", "written": "bigint",
 }  # fmt: skip
+
+
+# The place of a passage's role among those that orders statements of a thing, the lowest ones as one.
+_ROLE: Final[LiteralString] = "least((p.marks >> %(cue_bits)s) & %(role_mask)s, %(lowest)s)"
+_ROLE_VALUES: Final = {
+    "cue_bits": CUE_BITS,
+    "role_mask": (1 << ROLE_BITS) - 1,
+    "lowest": next(n for n, role in enumerate(ROLES) if AUTHORITY[role] == min(AUTHORITY.values())),
+}
+# A key, and numbers of what the passage is found by.
+_Numbers: TypeAlias = tuple[int, tuple[int, ...]]
 
 
 @dataclass(slots=True)
@@ -186,13 +199,24 @@ class PostgresWrite:
                     WHERE p.ws = %(ws)s AND p.gen = %(gen)s AND p.key = r.key""",
                 **_columns(_MOVED, rows),
             )
+            keys = [row[0] for row in rows]
+            self._run(
+                f"""UPDATE index_facts x SET written = p.written, ordinal = p.ordinal, role = {_ROLE}
+                    FROM index_passages p WHERE p.ws = %(ws)s AND p.gen = %(gen)s AND p.key = ANY(%(keys)s::bigint[])
+                    AND x.ws = p.ws AND x.gen = p.gen AND x.key = p.key
+                    AND (x.written, x.ordinal, x.role) IS DISTINCT FROM (p.written, p.ordinal, {_ROLE})""",
+                keys=keys,
+                **_ROLE_VALUES,
+            )
+            self._delete("index_tags", keys)
+            self._insert_tags((key, _tag_numbers(p)) for write, _ in there for key, _, p in write.moved)
 
     def _insert_passages(self, passages: Sequence[tuple[int, NewPassage]], labels: dict[str | None, int]) -> None:
         """Store passages, each with the number of its file."""
         if not passages:
             return
         rows, vectors, lacking = [], list[tuple[int, bytes]](), list[tuple[int, int]]()
-        facts = list[tuple[int, tuple[int, ...]]]()
+        facts, tags = list[_Numbers](), list[_Numbers]()
         for file, new in passages:
             self._key += 1
             p, key = new.passage, self._key
@@ -205,6 +229,7 @@ class PostgresWrite:
                 )
             )  # fmt: skip
             facts.append((key, new.things))
+            tags.append((key, _tag_numbers(p)))
             if new.vector is not None:
                 vectors.append((key, new.vector))
             else:
@@ -214,16 +239,34 @@ class PostgresWrite:
         self._insert("index_vectors", {"key": "bigint", "vector": "bytea"}, vectors)
         self._insert("index_unembedded", {"key": "bigint", "file": "bigint"}, lacking)
         self._insert_facts(facts)
+        self._insert_tags(tags)
 
-    def _insert_facts(self, things_of: Iterable[tuple[int, tuple[int, ...]]]) -> None:
+    def _insert_facts(self, things_of: Iterable[_Numbers]) -> None:
+        """Store what passages state, which are there already."""
         rows = [(thing, key) for key, things in things_of for thing in things]
-        self._insert("index_facts", {"thing": "bigint", "key": "bigint"}, rows, "ON CONFLICT DO NOTHING")
+        if rows:
+            self._run(
+                f"""INSERT INTO index_facts (ws, gen, thing, key, written, ordinal, role)
+                    SELECT p.ws, p.gen, r.thing, p.key, p.written, p.ordinal, {_ROLE}
+                    FROM unnest(%(things)s::bigint[], %(keys)s::bigint[]) r (thing, key)
+                    JOIN index_passages p ON p.ws = %(ws)s AND p.gen = %(gen)s AND p.key = r.key
+                    ON CONFLICT DO NOTHING""",
+                things=[thing for thing, _ in rows],
+                keys=[key for _, key in rows],
+                **_ROLE_VALUES,
+            )
 
-    def _replace_facts(self, things_of: Sequence[tuple[int, tuple[int, ...]]]) -> None:
+    def _replace_facts(self, things_of: Sequence[_Numbers]) -> None:
         if things_of:
-            keys = [key for key, _ in things_of]
-            self._run(f"DELETE FROM index_facts WHERE {_OWN} AND key = ANY(%(keys)s::bigint[])", keys=keys)
+            self._delete("index_facts", [key for key, _ in things_of])
             self._insert_facts(things_of)
+
+    def _insert_tags(self, tags_of: Iterable[_Numbers]) -> None:
+        rows = [(tag, key) for key, tags in tags_of for tag in tags]
+        self._insert("index_tags", {"tag": "bigint", "key": "bigint"}, rows)
+
+    def _delete(self, table: LiteralString, keys: Sequence[int]) -> None:
+        self._run(f"DELETE FROM {table} WHERE {_OWN} AND key = ANY(%(keys)s::bigint[])", keys=[*keys])
 
     def _remove_passages(self, keys: Sequence[int]) -> None:
         if keys:
@@ -231,7 +274,8 @@ class PostgresWrite:
             self._run(
                 f"""WITH vectors AS (DELETE FROM index_vectors WHERE {among}),
                     lacking AS (DELETE FROM index_unembedded WHERE {among}),
-                    facts AS (DELETE FROM index_facts WHERE {among})
+                    facts AS (DELETE FROM index_facts WHERE {among}),
+                    tags AS (DELETE FROM index_tags WHERE {among})
                     DELETE FROM index_passages WHERE {among}""",
                 keys=[*keys],
             )
@@ -278,6 +322,16 @@ def _distinct(writes: Sequence[FileWrite]) -> Iterable[Sequence[FileWrite]]:
     if len({write.path for write in writes}) == len(writes):
         return [writes] if writes else []
     return [[write] for write in writes]
+
+
+def _tag_numbers(passage: Passage) -> tuple[int, ...]:
+    """Numbers of a passage's tags and of those above each, `ops/deploy` is one of `ops`, too."""
+    tags = (tag[:end] for tag in passage.tags for end in (*_places(tag, "/"), len(tag)))
+    return tuple(dict.fromkeys(map(thing_number, tags)))
+
+
+def _places(text: str, sign: str) -> list[int]:
+    return [place for place, character in enumerate(text) if character == sign]
 
 
 def _names(write: FileWrite) -> Iterator[str | None]:

@@ -10,7 +10,7 @@ import pytest
 
 from indexer.engine import reader
 from indexer.engine.reader_manager import IndexReaderManager
-from indexer.stores.base import TermPosting
+from indexer.stores.base import OfTags, TermPosting
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from tests.indexer.test_corpus import edit
@@ -24,8 +24,10 @@ class Asked(SqliteStore):
 
     asked = 0
 
-    def postings(self, terms: Collection[str] | None, *, among: Collection[int] | None = None) -> list[TermPosting]:
-        self.asked += len(terms or ())
+    def postings(
+        self, terms: Collection[str] | OfTags | None, *, among: Collection[int] | None = None
+    ) -> list[TermPosting]:
+        self.asked += 0 if isinstance(terms, OfTags) else len(terms or ())
         return super().postings(terms, among=among)
 
 

@@ -137,8 +137,10 @@ def state(
     )
 
 
-def passage(text: str, *, date: dt.date | None = None, label: str | None = None, line: int = 1) -> Passage:
-    return Passage(start_line=line, end_line=line, text=text, date=date, label=label)
+def passage(
+    text: str, *, date: dt.date | None = None, label: str | None = None, line: int = 1, tags: tuple[str, ...] = ()
+) -> Passage:
+    return Passage(start_line=line, end_line=line, text=text, date=date, label=label, tags=tags)
 
 
 def new(at: int, made: Passage, *, path: str = "", embedded: bool = True) -> NewPassage:
@@ -183,6 +185,11 @@ def found(store: IndexStore, text: str, *, limit: int = 10, kept: SearchFilter |
     return [stored[key].passage.text for key in keys.tolist()]
 
 
+def tagged(store: IndexStore, *tags: str) -> list[str]:
+    keys = [key for posting in store.postings(OfTags(tags)) for key in posting.keys.tolist()]
+    return [each.passage.text for _, each in sorted(store.passages(keys).items())]
+
+
 def test_a_store_is_at_most_sixteen_methods() -> None:
     methods = [name for name, each in vars(IndexStore).items() if callable(each) and not name.startswith("_")]
     assert len(methods) <= 16, methods
@@ -205,9 +212,10 @@ def test_before_the_first_write_there_is_nothing(open_store: Open, tmp_path: Pat
     assert store.file_versions(1) == {}
     assert store.file_states() == {}
     assert store.file_versions() == {}
-    for which in (OfFile("MEMORY.md", 0), Unembedded(9), OfThings((1,), 9, 1), OfTags(("ops",)), OfSharedThings(9)):
+    for which in (OfFile("MEMORY.md", 0), Unembedded(9), OfThings((1,), 9, 1), OfSharedThings(9)):
         assert store.passages(which) == {}
     assert store.postings(["x"]) == []
+    assert tagged(store, "ops") == []
     store.check()
     store.scrub()
     assert store.head().generation == ""
@@ -300,6 +308,41 @@ def test_things_that_several_passages_state(store: IndexStore) -> None:
     store.write([write], fact_rules="facts")
     assert [each.passage.text for each in store.passages(OfSharedThings(9)).values()] == [texts[1], texts[0]]
     assert [each.passage.text for each in store.passages(OfSharedThings(1)).values()] == [texts[1]]
+
+
+def test_a_thing_that_counts_only_beside_another(store: IndexStore) -> None:
+    inserted = tuple(
+        replace(new(number, passage(text), path="MEMORY.md"), things=things)
+        for number, (text, things) in enumerate([("One.", (1, 11)), ("Two.", (1, 2)), ("Three.", (2,))])
+    )
+    write = FileWrite(path="MEMORY.md", state=state("MEMORY.md"), expected_revision=0, inserted=inserted)
+    store.write([write], fact_rules="facts")
+
+    def texts(*things: int, besides: tuple[int, ...] = ()) -> list[str]:
+        which = OfThings(things, 9, least=2, besides=besides)
+        return [each.passage.text for each in store.passages(which).values()]
+
+    assert sorted(texts(1)) == sorted(texts(1, besides=(11,))) == ["One.", "Two."]
+    assert texts(1, besides=(12,)) == []
+    assert sorted(texts(1, 2, besides=(12, 0))) == ["Three.", "Two."]
+    assert texts(2, 1, besides=(12,)) == texts(1), "what has none beside it is read as it is"
+
+
+def test_passages_of_tags(store: IndexStore) -> None:
+    tags = {"one": ("ops/deploy/late", "home"), "two": ("ops",), "three": ("operations",), "four": ()}
+    inserted = tuple(new(number, passage(text, tags=tags[text]), path="MEMORY.md") for number, text in enumerate(tags))
+    store.write([FileWrite(path="MEMORY.md", state=state("MEMORY.md"), expected_revision=0, inserted=inserted)])
+    assert tagged(store, "ops") == ["one", "two"]
+    assert tagged(store, "ops/deploy") == tagged(store, "ops", "home") == ["one"]
+    assert tagged(store, "deploy") == tagged(store, "ops", "none") == tagged(store, "") == []
+    revision = store.file_states()["MEMORY.md"].revision
+    one, two, *_ = sorted(store.passages(OfFile("MEMORY.md")))
+    moved = ((one, 0, passage("one", tags=("new",))),)
+    write = FileWrite(
+        path="MEMORY.md", state=state("MEMORY.md"), expected_revision=revision, moved=moved, removed=((two, ("two",)),)
+    )
+    store.write([write])
+    assert (tagged(store, "ops"), tagged(store, "new")) == ([], ["one"])
 
 
 def test_a_reset_forgets_everything(store: IndexStore) -> None:
