@@ -306,7 +306,7 @@ def _check_exposure(settings: Settings) -> None:
     if not is_required:
         raise InvalidRequest(
             f"The host {settings.host} can be reached by others, and there is no API key. Make one with "
-            "`memory-service keys make NAME --role admin`, set MEMORY_SERVICE_API_KEYS=key:workspace, or serve on "
+            "`memory-service keys add NAME --role admin`, set MEMORY_SERVICE_API_KEYS=key:workspace, or serve on "
             "127.0.0.1."
         )
 

@@ -1,33 +1,101 @@
-"""Commands of keys: make one, list them, withdraw one; a running server takes notice within a second."""
+"""Commands of keys: make one, list them, withdraw one, in the home or by its server.
+
+In the home they need no key, as whoever may write there needs none; a running server takes notice within a second. A
+server that is named by its address wants the key of an admin.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote
 
 import click
 
 from memory_service.cli.columns import columns
-from memory_service.cli.options import Place, examples, with_place
+from memory_service.cli.options import Place, examples, named_url, with_place, with_server
 from memory_service.cli.output import emit_json
 
 if TYPE_CHECKING:
-    from memory_service.schemas import AccessKey, KeyRole
+    from memory_service.cli.warm import Server
+    from memory_service.schemas import AccessKey, KeyRole, MadeKey, NewKey
+    from memory_service.schemas.base import Answer
+    from memory_service.service import AccessControl
+
+_A = TypeVar("_A", bound="Answer")
+_SECONDS = 60.0
+
+
+class _ServerAccess:
+    """The keys of a server elsewhere, with the methods of `AccessControl` that commands use."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def make(self, new: NewKey) -> MadeKey:
+        """See `AccessControl`."""
+        from memory_service.schemas import MadeKey
+
+        return self._ask(MadeKey, "POST", "", new.model_dump_json().encode())
+
+    def keys(self) -> list[AccessKey]:
+        """See `AccessControl`."""
+        from memory_service.schemas import AccessKeys
+
+        return self._ask(AccessKeys, "GET").keys
+
+    def withdraw(self, key_id: str) -> AccessKey:
+        """See `AccessControl`."""
+        from memory_service.schemas import AccessKey
+
+        return self._ask(AccessKey, "DELETE", f"/{quote(key_id, safe='')}")
+
+    def _ask(self, shape: type[_A], method: str, path: str = "", body: bytes = b"") -> _A:
+        from pydantic import ValidationError
+
+        from memory_service.errors import ServerFailed
+
+        raw = self._server.ask(method, f"/v1/keys{path}", body, seconds=_SECONDS)
+        try:
+            return shape.model_validate_json(raw)
+        except ValidationError:
+            raise ServerFailed(
+                f"The server at {self._server.url} gave an answer that is none of memory-service's. Check its address "
+                "and version."
+            ) from None
+
+
+@contextmanager
+def _access(place: Place, url: str | None, api_key: str | None) -> Iterator[AccessControl | _ServerAccess]:
+    """The keys of the server that was named, else of the home."""
+    from memory_service.cli.warm import Server
+
+    if address := named_url(place, url):
+        yield _ServerAccess(Server(address.rstrip("/"), api_key=api_key or ""))
+    else:
+        with place.service(embeds=False) as service:
+            yield service.access
 
 
 @click.group(
     epilog=examples(
-        'keys make "my own" --role admin', 'keys make "help desk" --role read -k support', "keys withdraw 0123456789ab"
+        'keys add "my own" --role admin',
+        'keys add "help desk" --role read -k support',
+        "keys withdraw 0123456789ab",
+        "keys list --url https://memory.example.com",
     )
 )
 def keys() -> None:
     """Make keys for the server, list and withdraw them.
 
-    With the first key every request to the server needs one. Roles: read sees; write changes, too; admin makes keys,
+    They are those of the home, or with --url of a server elsewhere, which wants the key of an admin. With the first key
+    every request to the server needs one. Roles: read sees; write changes, too; admin makes keys,
     too; gateway asks models through the gateway, and nothing else. Keys of the setting api_keys go on as write.
     """
 
 
-@keys.command("make")
+@keys.command("add")
 @click.argument("name")
 @click.option(
     "--role",
@@ -44,18 +112,26 @@ def keys() -> None:
     help="A workspace that it is for; may be given several times.  [default: all]",
 )
 @click.option("--days", type=click.IntRange(1, 36_500), help="After so many days it is no key any more.")
+@with_server
 @with_place
-def make(place: Place, name: str, role: KeyRole, workspaces: tuple[str, ...], days: int | None) -> None:
+def add(
+    place: Place,
+    url: str | None,
+    api_key: str | None,
+    name: str,
+    role: KeyRole,
+    workspaces: tuple[str, ...],
+    days: int | None,
+) -> None:
     """Make a key, and print it: this once, as only its hash is stored.
 
     NAME says whose it is, or what for.
     """
     from memory_service.schemas import NewKey, make_request
 
-    with place.service(embeds=False) as service:
-        new_key = service.access.make(
-            make_request(NewKey, name=name, role=role, workspaces=list(workspaces) or ["*"], days=days)
-        )
+    new = make_request(NewKey, name=name, role=role, workspaces=list(workspaces) or ["*"], days=days)
+    with _access(place, url, api_key) as access:
+        new_key = access.make(new)
     if place.as_json:
         emit_json(new_key)
     else:
@@ -66,13 +142,14 @@ def make(place: Place, name: str, role: KeyRole, workspaces: tuple[str, ...], da
 
 
 @keys.command("list")
+@with_server
 @with_place
-def list_keys(place: Place) -> None:
+def list_keys(place: Place, url: str | None, api_key: str | None) -> None:
     """List all keys, without their secrets."""
     from memory_service.schemas import AccessKeys
 
-    with place.service(embeds=False) as service:
-        listing = AccessKeys(keys=service.access.keys())
+    with _access(place, url, api_key) as access:
+        listing = AccessKeys(keys=access.keys())
     if place.as_json:
         emit_json(listing)
         return
@@ -90,11 +167,12 @@ def _key_line(key: AccessKey) -> str:
 
 @keys.command("withdraw")
 @click.argument("key_id")
+@with_server
 @with_place
-def withdraw(place: Place, key_id: str) -> None:
+def withdraw(place: Place, url: str | None, api_key: str | None, key_id: str) -> None:
     """Withdraw a key that was made; KEY_ID is its id, as the list has it."""
-    with place.service(embeds=False) as service:
-        service.access.withdraw(key_id)
+    with _access(place, url, api_key) as access:
+        access.withdraw(key_id)
     if place.as_json:
         click.echo("{}")
     else:

@@ -19,6 +19,7 @@ from memory_service.cli.options import (
 )
 from memory_service.cli.output import (
     emit_json,
+    emit_memory,
     has_word,
     indent_lines,
     nothing_relevant,
@@ -48,17 +49,10 @@ def remember(
 
     It is on disk and searchable when the command ends. The same text on the same day is stored once.
     """
-    from memory_service.home import citation
-
     words = written_input() if text == "-" else text
     with place.memory() as service:
         memory = service.remember(place.workspace, words, tags=tags, date=date, origin=origin, session_id=session_id)
-    if place.as_json:
-        emit_json(memory)
-    else:
-        where = citation(memory.path, memory.start_line, memory.end_line)
-        click.echo(f"{'already there' if memory.duplicate else 'remembered'}  {memory.memory_id}  {where}")
-    warn(memory.degraded)
+    emit_memory(memory, "remembered", as_json=place.as_json)
 
 
 @click.command()

@@ -115,6 +115,28 @@ def _workspace_is_named() -> bool:
     return click.get_current_context().get_parameter_source("workspace") is not ParameterSource.DEFAULT
 
 
+def named_url(place: Place, url: str | None) -> str:
+    """The address of `with_server` that a command uses; empty for none: a home on the command line counts for more.
+
+    Raises:
+        InvalidRequest: It is no address.
+    """
+    from memory_service.cli.warm import checked_address
+
+    is_used = bool(url) and (_is_named("url") or not place.home_named)
+    return checked_address(url, "The address of the server") if url and is_used else ""
+
+
+def with_server(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --url and --api-key to a command, which gets `url` and `api_key`."""
+    command = click.option(
+        "--api-key", envvar="MEMORY_SERVICE_API_KEY", help="Key for that server; better in the environment."
+    )(command)
+    return click.option("--url", envvar="MEMORY_SERVICE_URL", help="Address of the server.  [default: the home's]")(
+        command
+    )
+
+
 def examples(*lines: str) -> str:
     """Examples below the help of a command, line by line."""
     return "\n".join(("\b", "Examples:", *(f"  memory-service {line}" for line in lines)))

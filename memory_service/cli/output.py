@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from memory_service.errors import MemoryServiceError
+    from memory_service.schemas import StoredMemory
     from memory_service.schemas.base import Erased
     from memory_service.service import SyncProgress
 
@@ -52,6 +53,18 @@ def warn(lines: Iterable[str]) -> None:
     """Name missing parts, on stderr."""
     for line in lines:
         click.secho(f"degraded: {line}", fg="yellow", err=True)
+
+
+def emit_memory(memory: StoredMemory, done: str, *, as_json: bool) -> None:
+    """Print a memory that was stored, and what was done with these words; as JSON if wanted."""
+    from memory_service.home import citation
+
+    if as_json:
+        emit_json(memory)
+    else:
+        where = citation(memory.path, memory.start_line, memory.end_line)
+        click.echo(f"{'already there' if memory.duplicate else done}  {memory.memory_id}  {where}")
+    warn(memory.degraded)
 
 
 def announce_work(what: str) -> None:

@@ -28,6 +28,7 @@ _COMMANDS = {
     "entries": "entries",
     "receipts": "receipts",
     "facts": "facts",
+    "distinguish": "facts",
     "edit": "entries",
     "forget": "entries",
     "sessions": "sessions",

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
-from memory_service.cli.options import Place, examples, with_place
+from memory_service.cli.options import Place, examples, named_url, with_place, with_server
 from memory_service.cli.output import printable
 
 if TYPE_CHECKING:
@@ -46,8 +45,7 @@ _MOST_NAMED = 10
     )
 )
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--url", envvar="MEMORY_SERVICE_URL", help="Address of the server.  [default: that of the home]")
-@click.option("--api-key", envvar="MEMORY_SERVICE_API_KEY", help="Key for that server; better in the environment.")
+@with_server
 @click.option("--watch", is_flag=True, help="Stay, and sync what changes on either side. Ctrl-C ends it.")
 @click.option("--delete", "deletes", is_flag=True, help="Erase on the server what is missing in FOLDER.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
@@ -88,13 +86,11 @@ def _address(place: Place, url: str | None) -> str:
     Raises:
         InvalidRequest: There is none.
     """
-    from memory_service.cli.warm import checked_address
     from memory_service.errors import InvalidRequest
     from memory_service.home import home_of, server_of
 
-    is_named = click.get_current_context().get_parameter_source("url") is ParameterSource.COMMANDLINE
-    if url and (is_named or not place.home_named):
-        return checked_address(url, "The address of the server")
+    if address := named_url(place, url):
+        return address
     home = home_of(place.home)
     server = server_of(home)
     if server is None:

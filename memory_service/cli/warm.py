@@ -67,10 +67,12 @@ class Server(NamedTuple):
 
     Attributes:
         instance: Its name for this run; empty where it was named by its URL.
+        api_key: The key that is sent; that of the environment if it is empty.
     """
 
     url: str
     instance: str = ""
+    api_key: str = ""
 
     @property
     def is_named(self) -> bool:
@@ -119,9 +121,10 @@ class Server(NamedTuple):
         raise failure
 
     def _headers(self, headers: Mapping[str, str] | None) -> dict[str, str]:
-        key = os.environ.get(f"{PREFIX}API_KEY", "")
+        key = self.api_key or os.environ.get(f"{PREFIX}API_KEY", "")
         if key and not re.fullmatch(_VISIBLE, key):
-            raise InvalidRequest(f"{PREFIX}API_KEY has a character that no key has. Set the key alone.")
+            name = "--api-key" if self.api_key else f"{PREFIX}API_KEY"
+            raise InvalidRequest(f"{name} has a character that no key has. Set the key alone.")
         return {
             "User-Agent": f"memory-service/{__version__}",
             "Content-Type": "application/json",
@@ -336,6 +339,7 @@ _ROUTES = {
     "entry": ("GET", "/entries/{memory}", ("memory",)),
     "receipts": ("GET", "/receipts", ()),
     "changed_facts": ("GET", "/facts", ()),
+    "distinguish": ("POST", "/facts/distinctions", ("first", "second")),
     "edit": ("PATCH", "/entries/{memory}", ("memory",)),
 }
 _WAITING = ("search", "context")

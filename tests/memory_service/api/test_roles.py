@@ -246,7 +246,7 @@ def test_the_first_key_locks_a_running_server(cli_home: CommandLine) -> None:
     service = MemoryService(settings(cli_home.home, embedding_model="none"))
     with serving(service) as server:
         assert server.http.get("/v1/workspaces").status_code == 200
-        key = cli_home.run("keys", "make", "me", "--role", "admin").out.strip()
+        key = cli_home.run("keys", "add", "me", "--role", "admin").out.strip()
         time.sleep(KNOWN_SECONDS)
         assert server.http.get("/v1/workspaces").status_code == 401
         assert server.http.get("/v1/workspaces", headers=bearer(key)).status_code == 200
@@ -262,10 +262,10 @@ def cli_home(tmp_path: Path) -> CommandLine:
 
 def test_an_open_address_takes_a_made_key(cli_home: CommandLine) -> None:
     values = settings(cli_home.home, host="0.0.0.0", embedding_model="none")
-    with pytest.raises(InvalidRequest, match="keys make"):
+    with pytest.raises(InvalidRequest, match="keys add"):
         _check_exposure(values)
     assert not cli_home.home.exists()
-    key = cli_home.run("keys", "make", "me", "--role", "admin").out.strip()
+    key = cli_home.run("keys", "add", "me", "--role", "admin").out.strip()
     _check_exposure(values)
     environment = {**cli_home.environment, "MEMORY_SERVICE_HOST": "0.0.0.0"}
     with own_process(cli_home.home, environment) as (url, _), httpx.Client(base_url=url, verify=NO_TLS) as http:

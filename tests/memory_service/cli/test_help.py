@@ -16,8 +16,8 @@ from tests.memory_service.cli.commands import CommandLine
 
 COMMANDS = (
     "demo", "serve", "mcp", "connect", "disconnect", "reindex", "search", "context", "get", "remember",
-    "entries", "receipts", "facts", "edit", "forget", "sessions", "hook", "workspaces", "join", "sync", "migrate",
-    "keys", "operations", "status", "doctor",
+    "entries", "receipts", "facts", "distinguish", "edit", "forget", "sessions", "hook", "workspaces", "join", "sync",
+    "migrate", "keys", "operations", "status", "doctor",
 )  # fmt: skip
 HEAVY = ("numpy", "fastapi", "pydantic", "apsw", "onnxruntime", "tokenizers", "httpx", "rich", "uvicorn")
 
