@@ -249,11 +249,11 @@ async def grant_of(
 async def remains_allowed(request: Request) -> Callable[[], bool]:
     """A check, for answers without an end, that the key of a request still is one with the same rights."""
     access: AccessControl = request.app.state.shared.service.access
-    key, grant, is_keyed = _given_key(request.headers), request.state.grant, request.state.is_keyed
+    grant, is_keyed = request.state.grant, request.state.is_keyed
 
     def is_allowed() -> bool:
         try:
-            return access.grant(key) == grant if is_keyed else not access.is_required()
+            return access.grant_of_id(grant.key_id) == grant if is_keyed else not access.is_required()
         except StorageFailed:
             # What was known last holds.
             return True

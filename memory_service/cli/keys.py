@@ -52,18 +52,10 @@ class _ServerAccess:
         return self._ask(AccessKey, "DELETE", f"/{quote(key_id, safe='')}")
 
     def _ask(self, shape: type[_A], method: str, path: str = "", body: bytes = b"") -> _A:
-        from pydantic import ValidationError
+        from memory_service.cli.warm import answer_of
+        from memory_service.schemas import make_request
 
-        from memory_service.errors import ServerFailed
-
-        raw = self._server.ask(method, f"/v1/keys{path}", body, seconds=_SECONDS)
-        try:
-            return shape.model_validate_json(raw)
-        except ValidationError:
-            raise ServerFailed(
-                f"The server at {self._server.url} gave an answer that is none of memory-service's. Check its address "
-                "and version."
-            ) from None
+        return make_request(shape, **answer_of(self._server.ask(method, f"/v1/keys{path}", body, seconds=_SECONDS)))
 
 
 @contextmanager
