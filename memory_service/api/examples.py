@@ -291,6 +291,25 @@ COMPACTION_RECEIPT = schemas.CompactionReceipt(
     window_tokens=128_000,
     window_source="model",
 )
+PROMPTS = schemas.PromptMeasures(
+    prompts=[
+        schemas.PromptMeasure(
+            created_at=_WHEN,
+            last_seq=121,
+            system=420,
+            pins=35,
+            summary=760,
+            memory=48,
+            tail=5200,
+            tools=310,
+            window=16000,
+            cached_prefix_tokens=1180,
+            flushed_to=96,
+            compactions=1,
+            receipt_id="r20261120-0123456789abcdef",
+        )
+    ]
+)
 COMPACTIONS = schemas.Compactions(compactions=[COMPACTION_RECEIPT])
 FLUSHED = schemas.Flush(
     mode="service",

@@ -14,7 +14,7 @@ from memory_service.cli.output import bar, indent_lines, one_line, printable, si
 
 if TYPE_CHECKING:
     from memory_service.config import Settings
-    from memory_service.schemas.compaction import CompactionReceipt, Flush, FlushedMemory, SessionContext
+    from memory_service.schemas.compaction import CompactionReceipt, Flush, FlushedMemory, PromptMeasure, SessionContext
     from memory_service.schemas.messages import FoundMessage, Pin
     from memory_service.schemas.sessions import ListedSession, Session
     from memory_service.service import MemoryService, SessionDetails
@@ -216,6 +216,22 @@ def compaction_table(receipts: Sequence[CompactionReceipt], settings: Settings) 
         for receipt in receipts
     ]
     yield from table(head, rows, right=(6, 7, 8))
+
+
+def prompt_table(prompts: Sequence[PromptMeasure], settings: Settings) -> Iterator[str]:
+    """One line for each prompt: what each part takes."""
+    parts = ("system", "tools", "pins", "summary", "memory", "tail", "free")
+    rows = [
+        (
+            _local_time(prompt.created_at, settings),
+            *(f"{getattr(prompt, part):,}" for part in parts),
+            f"{prompt.cached_prefix_tokens:,}",
+            prompt.receipt_id or "",
+        )
+        for prompt in prompts
+    ]
+    head = ("WHEN", *(part.upper() for part in parts), "CACHED", "RECEIPT")
+    yield from table(head, rows, right=tuple(range(1, 9)))
 
 
 def citation_of(memory: FlushedMemory) -> str:

@@ -1,4 +1,4 @@
-"""Commands that work on a session: compact, compactions, undo, flush."""
+"""Commands that work on a session: compact, compactions, undo, flush; and the sizes of its prompts."""
 
 from __future__ import annotations
 
@@ -117,6 +117,23 @@ def compactions(place: Place, session_id: str, compaction_id: str | None) -> Non
         click.echo("\n".join(compaction_table(compactions.compactions, settings)))
     else:
         click.echo("no compactions", err=True)
+
+
+@click.command(epilog=examples("sessions prompts support-42", "sessions prompts support-42 --json"))
+@session_argument
+@with_place
+def prompts(place: Place, session_id: str) -> None:
+    """List the sizes of the last prompts of a session. Each part is in tokens; the newest prompt stands last."""
+    from memory_service.cli.session_output import prompt_table
+
+    with place.service() as service:
+        measures, settings = service.prompts(place.workspace, session_id), service.settings
+    if place.as_json:
+        emit_json(measures)
+    elif measures.prompts:
+        click.echo("\n".join(prompt_table(measures.prompts, settings)))
+    else:
+        click.echo("no prompts", err=True)
 
 
 @click.command(epilog=examples("sessions undo support-42", "sessions undo support-42 c121"))

@@ -353,6 +353,10 @@ class AsyncSession:
         """All compactions, newest first, undone ones too."""
         return (await self._connection.send(self._calls.compactions())).compactions
 
+    async def prompts(self) -> list[schemas.PromptMeasure]:
+        """The sizes of the last prompts, part by part, the oldest first."""
+        return (await self._connection.send(self._calls.prompts())).prompts
+
     async def undo(self, compaction_id: str | None = None) -> schemas.CompactionReceipt:
         """Back to the exact view before a compaction; the newest that counts unless one is named.
 

@@ -354,6 +354,10 @@ class Session:
         """All compactions, newest first, undone ones too."""
         return self._connection.send(self._calls.compactions()).compactions
 
+    def prompts(self) -> list[schemas.PromptMeasure]:
+        """The sizes of the last prompts, part by part, the oldest first."""
+        return self._connection.send(self._calls.prompts()).prompts
+
     def undo(self, compaction_id: str | None = None) -> schemas.CompactionReceipt:
         """Back to the exact view before a compaction; the newest that counts unless one is named.
 

@@ -165,6 +165,10 @@ class SessionCalls(Routes):
         """The call for all compactions."""
         return self._get("/compactions", schemas.Compactions)
 
+    def prompts(self) -> Call[schemas.PromptMeasures]:
+        """The call for the sizes of the last prompts."""
+        return self._get("/prompts", schemas.PromptMeasures)
+
     def undo(self, compaction_id: str) -> Call[schemas.CompactionReceipt]:
         """The call that takes a compaction back."""
         path = f"/compactions/{segment(compaction_id)}/undo"

@@ -111,6 +111,7 @@ class View:
         messages: A list that every provider takes.
         system_tokens: Of the system messages in it.
         summary_tokens: Of the checkpoint: summary, ledger, pins, request.
+        pin_tokens: Of the pins in it.
         tail_tokens: Of all others.
         lead: How many messages stand before the tail: system messages and checkpoint.
         first_seq: The first message of the log that is shown itself; one more than the last if none is.
@@ -128,6 +129,7 @@ class View:
     lead: int
     first_seq: int
     last_seq: int
+    pin_tokens: int = 0
     seqs: tuple[int, ...] = ()
     sizes: tuple[int, ...] = ()
     repairs: tuple[MessageRepair, ...] = ()
@@ -187,7 +189,8 @@ def project(state: Conversation, shape: ViewShape, *, originals: Originals | Non
     opening = _opening(state)
     system = [message for message in state.messages if is_system(message.message) and _leads(message, state, opening)]
     tail = tail_of(state, shape, originals=originals)
-    checkpoint = checkpoint_messages(checkpoint_of(state, shape))
+    parts = checkpoint_of(state, shape)
+    checkpoint = checkpoint_messages(parts)
     repair = repair_messages(
         [*(message.message for message in system), *checkpoint, *(message.message for message in tail)],
         pending=state.pending,
@@ -203,6 +206,7 @@ def project(state: Conversation, shape: ViewShape, *, originals: Originals | Non
         system_tokens=system_tokens,
         summary_tokens=summary_tokens,
         tail_tokens=total - system_tokens - summary_tokens,
+        pin_tokens=estimate_tokens("\n".join(parts.pins)) if parts.pins else 0,
         lead=_lead(repair.messages, checkpoint),
         first_seq=tail[0].seq if tail else state.last_seq + 1,
         last_seq=tail[-1].seq if tail else state.last_seq,

@@ -20,9 +20,14 @@ from indexer.common import LRU
 from memory_service.errors import StorageFailed
 from memory_service.messages.shapes import Message, user_message
 from memory_service.messages.sizes import message_tokens
+from memory_service.schemas.compaction import PromptMeasure
 from memory_service.storage.record_store import RecordKind, RecordStore, RecordVersion
 
 _KEPT_RECORDS = 64
+# Of a session, the sizes of so many prompts are stored: a picture of more has no room on a screen.
+_KEPT_MEASURES = 120
+# The numbers of a prompt as its record has them, behind its time and its receipt.
+_NUMBERS = tuple(name for name in PromptMeasure.model_fields if name not in ("created_at", "receipt_id"))
 # Of a message or a question: what tells it from others.
 _KNOWN_MESSAGES = 20_000
 _DIGEST_BYTES = 6
@@ -67,19 +72,25 @@ class InjectedBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptRecord:
-    """A session's last prompt.
+    """A session's last prompt, and the sizes of those before it.
 
     Attributes:
         view: The last record of the log that made the view another one when the blocks were recalled.
         blocks: In the order of their places.
         sent: Digests of the messages of the prompt.
+        measures: The sizes of the last prompts, the oldest first.
         version: That of the record which this was read from; None if there was none.
     """
 
     view: int = 0
     blocks: tuple[InjectedBlock, ...] = ()
     sent: tuple[str, ...] = ()
+    measures: tuple[PromptMeasure, ...] = ()
     version: RecordVersion | None = None
+
+    def with_measure(self, measure: PromptMeasure) -> PromptRecord:
+        """Copy of the record with the sizes of its prompt behind those of the last ones."""
+        return replace(self, measures=(*self.measures[1 - _KEPT_MEASURES :], measure))
 
 
 def digest_of(value: object) -> str:
@@ -154,7 +165,7 @@ class StandingBlocks:
         record = self.of(session_id)
         blocks = tuple(block for block in record.blocks if block.seq < before_seq)
         if blocks and record.view < before_seq:
-            self.put(branch, replace(record, blocks=blocks, version=self.of(branch).version))
+            self.put(branch, replace(record, blocks=blocks, measures=(), version=self.of(branch).version))
 
     def erase(self, session_id: str) -> None:
         """Remove what is kept of a session.
@@ -184,7 +195,7 @@ class StandingBlocks:
         if record is not None and sound is record:
             return
         self._records.erase(RecordKind.PROMPT, key=session_id)
-        if sound.blocks:
+        if sound.blocks or sound.measures:
             # Where the disk is full it is gone: that costs a cache, and what is erased is to leave the others, too.
             with suppress(StorageFailed):
                 self._records.put(RecordKind.PROMPT, session_id, _raw(sound), expected=None, session=session_id)
@@ -198,7 +209,13 @@ class StandingBlocks:
             value = json.loads(record.raw)
             blocks = tuple(_block(each_value) for each_value in value["blocks"])
             sent_texts = tuple(map(str, value["sent"]))
-            return PromptRecord(view=int(value["view"]), blocks=blocks, sent=sent_texts, version=record.version)
+            return PromptRecord(
+                view=int(value["view"]),
+                blocks=blocks,
+                sent=sent_texts,
+                measures=tuple(_measure(*row) for row in value.get("measures", ())),
+                version=record.version,
+            )
         except (StorageFailed, ValueError, TypeError, KeyError, RecursionError, OverflowError):
             return None
 
@@ -217,6 +234,11 @@ def _block(fields: dict[str, object]) -> InjectedBlock:
     return InjectedBlock(seq=seq, **texts, passages=tuple(InjectedPassage(*map(str, passage)) for passage in passages))
 
 
+def _measure(created_at: str, receipt_id: str | None, *numbers: int) -> PromptMeasure:
+    numbers_by_name = dict(zip(_NUMBERS, numbers, strict=True))
+    return PromptMeasure.model_validate({"created_at": created_at, "receipt_id": receipt_id, **numbers_by_name})
+
+
 def _raw(record: PromptRecord) -> bytes:
     blocks = [
         {
@@ -229,7 +251,11 @@ def _raw(record: PromptRecord) -> bytes:
         }
         for block in record.blocks
     ]
-    value = {"view": record.view, "blocks": blocks, "sent": record.sent}
+    measures = [
+        [measure.created_at.isoformat(), measure.receipt_id, *(getattr(measure, name) for name in _NUMBERS)]
+        for measure in record.measures
+    ]
+    value = {"view": record.view, "blocks": blocks, "sent": record.sent, "measures": measures}
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 

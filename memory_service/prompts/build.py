@@ -17,6 +17,7 @@ from memory_service.compaction.plan_sizes import CompactionTrigger
 from memory_service.compaction.view import View, view_language
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError, StorageFailed
 from memory_service.llm.base import not_cancelled
+from memory_service.llm.token_anchor import scale_tokens
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.standing import PromptRecord, SentDigests, common_beginning
 from memory_service.messages.estimate import estimate_tokens
@@ -31,6 +32,7 @@ from memory_service.schemas.compaction import (
     CompactionReceipt,
     CompactRequest,
     Flush,
+    PromptMeasure,
     Recall,
     SessionContextRequest,
 )
@@ -138,6 +140,10 @@ class Contexts:
             self._prepare(work, cancelled)
         return self._assemble(work, view or work.snapshot.view())
 
+    def measures(self, session_id: str) -> tuple[PromptMeasure, ...]:
+        """The sizes of the last prompts of a session, the oldest first."""
+        return self._services.longterm.prompts.of(session_id).measures
+
     def _by_engine(self, work: _Work) -> View | None:
         tokens = work.budget.to_estimate(work.budget.usable_tokens)
         return self._adapter.view(
@@ -220,6 +226,9 @@ class Contexts:
                 receipt = receipt.model_copy(update={"cached_prefix_tokens": cached_tokens})
             blocks = memory.blocks if call.memory_budget_tokens else record.blocks
             prompt_record = replace(record, view=work.snapshot.state.changed_seq, blocks=blocks, sent=sent_texts)
+            if prompt_record != record:
+                measure = self._measure(work, view, prompt, cached_tokens, receipt)
+                prompt_record = prompt_record.with_measure(measure)
             is_kept, left = self._store_prompt(work, record, prompt_record, receipt if memory.is_new else None)
             if is_kept:
                 break
@@ -273,6 +282,27 @@ class Contexts:
         if prompt.tokens.total > most:
             raise work.failure or _refusal(prompt, most, _remedy(call, work.snapshot.options.preset.auto))
         return prompt
+
+    def _measure(
+        self, work: _Work, view: View, prompt: Prompt, cached_tokens: int, receipt: Receipt | None
+    ) -> PromptMeasure:
+        state, tokens = work.snapshot.state, prompt.tokens
+        pins = min(scale_tokens(view.pin_tokens, prompt.scale), tokens.summary)
+        return PromptMeasure(
+            created_at=self._services.now(),
+            last_seq=state.last_seq,
+            system=tokens.system,
+            pins=pins,
+            summary=tokens.summary - pins,
+            memory=tokens.memory,
+            tail=tokens.tail,
+            tools=scale_tokens(work.tools_tokens, prompt.scale),
+            window=tokens.window,
+            cached_prefix_tokens=cached_tokens,
+            flushed_to=state.flushed_to,
+            compactions=len(state.compactions),
+            receipt_id=receipt.receipt_id if receipt else None,
+        )
 
     def _store_prompt(
         self, work: _Work, before: PromptRecord, prompt_record: PromptRecord, receipt: Receipt | None

@@ -5,6 +5,7 @@ Invariants: those of `memory_service.schemas`.
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -132,6 +133,38 @@ class PromptTokens(Answer):
     tail: int = Field(description="The messages that stand word for word.")
     total: int = Field(description="All of it; never over the window. Schemas of tools come on top.")
     window: int = Field(description="The model's context window, which the prompt and the answer share.")
+
+
+class PromptMeasure(Answer):
+    """The sizes of a prompt that a session was given, in tokens as the model would count them."""
+
+    created_at: dt.datetime = Field(description="Time of the prompt, with its time zone.")
+    last_seq: int = Field(description="The last record of the log that it was made of.")
+    system: int = Field(description="The system prompt.")
+    pins: int = Field(description="The pins whose messages are compacted; the others stand in `tail`.")
+    summary: int = Field(description="What stands for compacted messages, without the pins.")
+    memory: int = Field(description="The blocks of recalled memories.")
+    tail: int = Field(description="The messages that stand word for word.")
+    tools: int = Field(description="The schemas of tools beside the prompt.")
+    window: int = Field(description="The model's context window; what no part takes of it is free for the answer.")
+    cached_prefix_tokens: int = Field(description="Of its beginning, what a provider's prompt cache could hold.")
+    flushed_to: int = Field(description="The last message that was searched for memories by then; 0 for none.")
+    compactions: int = Field(description="Number of compactions that were made by then, undone ones included.")
+    receipt_id: str | None = Field(description="The receipt of the memories of its turn; null for none.")
+
+    @property
+    def free(self) -> int:
+        """Tokens of the window that no part takes."""
+        parts = self.system + self.pins + self.summary + self.memory + self.tail + self.tools
+        return max(0, self.window - parts)
+
+
+class PromptMeasures(Answer):
+    """The sizes of the last prompts of a session, the oldest first."""
+
+    prompts: list[PromptMeasure] = Field(
+        description="At most 120; the same prompt that was asked for again stands here once."
+    )
 
 
 class Recall(Answer):

@@ -329,6 +329,16 @@ class SessionUseCases(ABC):
         """The receipts of all compactions of a session, newest first, undone ones too."""
         return made.Compactions(compactions=self.sessions(workspace).compactions.past(session_id))
 
+    def prompts(self, workspace: str, session_id: str) -> made.PromptMeasures:
+        """The sizes of the last prompts of a session, the oldest first.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        parts = self.sessions(workspace)
+        parts.snapshot(session_id)
+        return made.PromptMeasures(prompts=list(parts.contexts.measures(session_id)))
+
     def compaction(self, workspace: str, session_id: str, compaction_id: str) -> made.CompactionReceipt:
         """The receipt of a compaction."""
         return self.sessions(workspace).compactions.receipt(session_id, compaction_id)

@@ -1,4 +1,4 @@
-"""Pictures as SVG, written by the server: bars of a score, a calendar, the budget of prompts over time.
+"""Pictures as SVG, written by the server: bars of a sum, a calendar, the budget of prompts over time.
 
 Invariants: what a picture shows is told in words, too, in its title or in the table beside it; colours are classes of
 the style sheet, which has them for light and dark.
@@ -12,9 +12,11 @@ from html import escape
 
 from markupsafe import Markup
 
+from memory_service.schemas.compaction import PromptMeasure
+
 _CELL = 13
 _DAYS = 7
-_PARTS = ("system", "memory", "summary", "tail", "free")
+PROMPT_PARTS = ("system", "tools", "pins", "summary", "memory", "tail", "free")
 
 
 def share_bar(share: float, label: str) -> Markup:
@@ -34,7 +36,7 @@ def parts_bar(parts: Mapping[str, float], label: str) -> Markup:
             continue
         width = 100 * value / total
         rectangles.append(
-            f'<rect class="part{number % 6}" x="{left:.2f}" width="{width:.2f}" height="8">'
+            f'<rect class="part{number % 7}" x="{left:.2f}" width="{width:.2f}" height="8">'
             f"<title>{escape(name)}: {value:.3f}</title></rect>"
         )
         left += width
@@ -67,22 +69,56 @@ def calendar(days: Mapping[dt.date, int], until: dt.date, weeks: int, label: str
     return _picture(_CELL * weeks, _CELL * _DAYS, label, "".join(cells), group=True)
 
 
-def budgets(prompts: Sequence[Mapping[str, int]], label: str) -> Markup:
-    """The parts of prompts, one column each, in the order of `_PARTS`; what is free of the window stands on top."""
-    height, width = 120, 1000
-    column = min(40.0, width / max(1, len(prompts)))
-    shapes = list[str]()
+def budgets(prompts: Sequence[PromptMeasure], label: str) -> Markup:
+    """Prompts over time, one column each: their parts from the first to the last, and what is free of the window.
+
+    A line across a column is the end of the prefix that a provider's cache could hold; a line between two columns is a
+    compaction, a dot above one a flush. Where prompts leave most of the window free, the picture ends above them.
+    """
+    top_tokens, height, width, band = budget_top(prompts), 120, 1000, 8
+    column = min(60.0, width / max(1, len(prompts)))
+    shapes, before = list[str](), None
     for number, prompt in enumerate(prompts):
-        window = max(1, sum(prompt.get(part, 0) for part in _PARTS))
-        top = float(height)
-        for kind, part in enumerate(_PARTS):
-            size = height * prompt.get(part, 0) / window
+        left, top = column * number, float(height)
+        for kind, (part, tokens) in enumerate(prompt_parts(prompt).items()):
+            size = min(height * tokens / top_tokens, top)
             top -= size
+            if tokens:
+                shapes.append(
+                    f'<rect class="part{kind}" x="{left:.1f}" y="{band + top:.2f}" width="{column * 0.86:.1f}" '
+                    f'height="{size:.2f}"><title>{number + 1} · {escape(part)}: {tokens}</title></rect>'
+                )
+        cached = band + height - min(height * prompt.cached_prefix_tokens / top_tokens, height)
+        shapes.append(
+            f'<rect class="cached" x="{left:.1f}" y="{cached - 1:.2f}" width="{column * 0.86:.1f}" height="2"/>'
+        )
+        is_compacted, is_flushed = prompt_marks(before, prompt)
+        if is_compacted:
             shapes.append(
-                f'<rect class="part{kind}" x="{column * number:.1f}" y="{top:.2f}" width="{column * 0.9:.1f}" '
-                f'height="{size:.2f}"><title>{number + 1} · {part}: {prompt.get(part, 0)}</title></rect>'
+                f'<rect class="compacted" x="{max(left - column * 0.1, 0):.1f}" width="2" height="{height + band}"/>'
             )
-    return _picture(width, height, label, "".join(shapes), wide=True)
+        if is_flushed:
+            shapes.append(f'<rect class="flushed" x="{left:.1f}" width="{column * 0.86:.1f}" height="{band - 3}"/>')
+        before = prompt
+    return _picture(width, height + band, label, "".join(shapes), wide=True)
+
+
+def budget_top(prompts: Sequence[PromptMeasure]) -> int:
+    """Tokens at the upper edge of the picture of some prompts."""
+    window = max((prompt.window for prompt in prompts), default=1)
+    most = max((prompt.window - prompt.free for prompt in prompts), default=1)
+    return max(1, window if most * 4 >= window else most * 4 // 3)
+
+
+def prompt_parts(prompt: PromptMeasure) -> dict[str, int]:
+    """The parts of a prompt and their tokens, in the order of the prompt; what is free stands last."""
+    return {name: getattr(prompt, name) for name in PROMPT_PARTS}
+
+
+def prompt_marks(before: PromptMeasure | None, prompt: PromptMeasure) -> tuple[bool, bool]:
+    """True for what came before a prompt and behind the one before it: a compaction, and a flush."""
+    compactions, flushed_to = (before.compactions, before.flushed_to) if before else (0, 0)
+    return prompt.compactions > compactions, prompt.flushed_to > flushed_to
 
 
 def _picture(width: int, height: int, label: str, inside: str, *, wide: bool = False, group: bool = False) -> Markup:

@@ -31,6 +31,9 @@ _CHARTS: Final = {
     "parts_bar": charts.parts_bar,
     "calendar": charts.calendar,
     "budgets": charts.budgets,
+    "budget_top": charts.budget_top,
+    "prompt_parts": charts.prompt_parts,
+    "prompt_marks": charts.prompt_marks,
 }
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

@@ -57,6 +57,18 @@ def compactions(workspace: WorkspaceName, session_id: SessionId, shared: Shared)
 
 
 @compactions_router.get(
+    f"{_SESSION}/prompts",
+    dependencies=_GUARDED,
+    summary="List the sizes of the last prompts",
+    responses=success_response(200, examples.PROMPTS) | error_responses(400, 404),
+)
+@in_queue("read")
+def prompts(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> schemas.PromptMeasures:
+    """The sizes of the last prompts, part by part, the oldest first; what no part takes of the window is free."""
+    return shared.service.prompts(workspace, session_id)
+
+
+@compactions_router.get(
     f"{_SESSION}/compactions/{{compaction_id}}",
     dependencies=_GUARDED,
     summary="Read the receipt of a compaction",

@@ -6,7 +6,8 @@ from typing import Final
 
 from starlette.responses import Response
 
-from memory_service.errors import MemoryServiceError
+from memory_service.errors import MemoryServiceError, NotFound
+from memory_service.schemas.compaction import PromptMeasure
 from memory_service.schemas.memories import ReceiptItem
 from memory_service.web.visit import Visit
 
@@ -20,18 +21,25 @@ def receipt_list(visit: Visit) -> Response:
     """The newest receipts, of a session or of all."""
     session_id = visit.query.get("session", "")[:200]
     answer = visit.service.receipts(visit.workspace, session_id=session_id or None, limit=_MOST_RECEIPTS)
-    points = [
-        {"memory": receipt.tokens, "free": max(0, receipt.budget_tokens - receipt.tokens)}
-        for receipt in reversed(answer.receipts)
-    ]
-    return visit.page("receipts", receipts=answer.receipts, points=points, session_id=session_id)
+    prompts = _prompts(visit, session_id)
+    return visit.page("receipts", receipts=answer.receipts, prompts=prompts, session_id=session_id)
 
 
 def receipt_page(visit: Visit) -> Response:
     """One receipt: what is in, and what is left out, with the reasons."""
     receipt = visit.service.receipt(visit.workspace, str(visit.request.path_params["receipt_id"]))
     items = [*receipt.included, *receipt.omitted[:_WITH_TEXT]]
-    return visit.page("receipt", receipt=receipt, texts={id(item): _text_of(visit, item) for item in items})
+    texts = {id(item): _text_of(visit, item) for item in items}
+    prompts = [each for each in _prompts(visit, receipt.session_id or "") if each.receipt_id == receipt.receipt_id]
+    return visit.page("receipt", receipt=receipt, texts=texts, prompts=prompts[:1])
+
+
+def _prompts(visit: Visit, session_id: str) -> list[PromptMeasure]:
+    """The sizes of the last prompts of a session; none where there is no such session."""
+    try:
+        return visit.service.prompts(visit.workspace, session_id).prompts if session_id else []
+    except NotFound:
+        return []
 
 
 def _text_of(visit: Visit, item: ReceiptItem) -> str:

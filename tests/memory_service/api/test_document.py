@@ -51,6 +51,7 @@ CONTRACT = {
     ("POST", f"{S}/overflow"),
     ("POST", f"{S}/compact"),
     ("GET", f"{S}/compactions"),
+    ("GET", f"{S}/prompts"),
     ("GET", f"{S}/compactions/{{compaction_id}}"),
     ("POST", f"{S}/compactions/{{compaction_id}}/undo"),
     ("POST", f"{S}/flush"),

@@ -172,6 +172,29 @@ def test_compact_and_undo(memory: Any) -> None:
         session.undo("c0/../../x")
 
 
+def test_prompts_are_measured_part_by_part(memory: Any) -> None:
+    session = memory.session("s", context_window=32_000)
+    session.append(talk(30))
+    assert session.prompts() == []
+    first = session.context(system_prompt="You help.").tokens
+    session.pin("Never deploy on Fridays.")
+    session.compact(force=True, target_tokens=1_500)
+    second = session.context(system_prompt="You help.").tokens
+    session.context(system_prompt="You help.")
+    before, after = session.prompts()
+    for measure, tokens in ((before, first), (after, second)):
+        assert (measure.system, measure.tail, measure.window) == (tokens.system, tokens.tail, tokens.window)
+        assert measure.pins + measure.summary == tokens.summary
+        assert measure.free == tokens.window - tokens.total
+    assert (before.pins, before.summary, before.compactions) == (0, 0, 0)
+    assert 0 < after.pins < 40 < after.summary
+    assert after.compactions == 1
+    assert after.last_seq > before.last_seq
+    assert 0 < after.cached_prefix_tokens < before.tail
+    with pytest.raises(NotFound):
+        memory.session("nobody").prompts()
+
+
 def test_pins_searches_and_calls_that_run(memory: Any) -> None:
     session = memory.session("s")
     seq = session.append(DEPLOY).first_seq

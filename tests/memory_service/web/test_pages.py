@@ -119,6 +119,32 @@ def test_log_and_view_stand_side_by_side_and_a_compaction_is_undone(person: Pers
     assert "Never deploy on Fridays." not in person.opens("/w/default/sessions/long")
 
 
+def test_the_window_over_time_is_a_picture_and_a_table(person: Person, server: RunningServer) -> None:
+    place = f"{W}/sessions/budget"
+    assert server.http.post(f"{W}/sessions", json={"session_id": "budget", "context_window": 32_000}).status_code == 201
+    for number in range(3):
+        said = [{"role": "user", "content": f"When do we deploy number {number}? " + "More of it. " * 200}]
+        assert server.http.post(f"{place}/messages", json={"messages": said}).status_code == 200
+        prompt = {"recall": "always", "system_prompt": "You help."}
+        assert server.http.post(f"{place}/context", json=prompt).status_code == 200
+        if number == 1:
+            compacted = server.http.post(f"{place}/compact", json={"force": True, "target_tokens": 700})
+            assert compacted.json()["applied"]
+    measures = server.http.get(f"{place}/prompts").json()["prompts"]
+    page = read(person.opens("/w/default/prompts?session=budget"))
+    classes = [attributes.get("class", "") for tag, attributes in page.elements if tag == "rect"]
+    assert classes.count("cached") == 3 and classes.count("compacted") == 1
+    assert {"part0", "part3", "part4", "part5", "part6"} <= {*classes}
+    for measure in measures:
+        assert str(measure["tail"]) in page.text and str(measure["cached_prefix_tokens"]) in page.text
+    receipts = [attributes["href"] for _, attributes in page.elements if "/prompts/r" in attributes.get("href", "")]
+    assert f"tail {measures[-1]['tail']}" in " ".join(read(person.opens(receipts[0])).text.split())
+    person.sends("/w/default/forget", memory="sessions/budget.jsonl#L2")
+    # With a message go the prompts that it stood in.
+    assert server.http.get(f"{place}/prompts").json()["prompts"] == []
+    assert "The window over time" not in person.opens("/w/default/prompts?session=budget")
+
+
 def test_a_prompt_tells_what_went_in_and_what_stayed_out(person: Person) -> None:
     listed = person.opens("/w/default/prompts?session=s1")
     link = re.search(r'href="(/w/default/prompts/r[^"]+)"', listed)
