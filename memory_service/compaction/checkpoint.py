@@ -15,9 +15,8 @@ from typing import Literal
 
 from indexer.common import lazy_regex
 from memory_service.compaction.ledger import merge_ledger
-from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.shapes import Message, with_texts
-from memory_service.messages.sizes import Numbered, quarters
+from memory_service.messages.sizes import Numbered, estimate_tokens, quarters
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.text.frames import COMPACTED_CONTEXT, escape_frames
 from memory_service.text.identifiers import find_identifiers

@@ -288,7 +288,7 @@ class Compactor:
         """The kinds of the sentences of some messages, and a note where the judge is missing."""
         if self._judge is None:
             return BY_PATTERNS, ()
-        from memory_service.text.judge_weights import DamagedWeights
+        from memory_service.text.sentence_judge import DamagedWeights
 
         try:
             return judge_kinds(messages, self._judge), ()

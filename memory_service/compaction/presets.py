@@ -50,9 +50,8 @@ from memory_service.llm.calls import BACKOFF_SECONDS, CALL_ATTEMPTS
 from memory_service.llm.chunks import CHUNK_RATIO, MIN_CHUNK_RATIO, OVERHEAD_TOKENS, SAFETY
 from memory_service.llm.token_counter import LEAST_SCALE, MOST_SCALE, exact_counter
 from memory_service.llm.transcript import TOOL_OUTPUT_CHARS
-from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.shapes import Json, text_of, tool_calls_of
-from memory_service.messages.sizes import message_tokens
+from memory_service.messages.sizes import estimate_tokens, message_tokens
 from memory_service.schemas.memories import Order
 from memory_service.text.placeholders import OLD_CLEARED, TRUNCATED
 

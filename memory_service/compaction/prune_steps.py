@@ -16,7 +16,6 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from memory_service.compaction.budget import Chars, CountFromZero, Share, Switch, Tokens
-from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.shapes import (
     Function,
     Message,
@@ -26,7 +25,14 @@ from memory_service.messages.shapes import (
     tool_calls_of,
     with_text,
 )
-from memory_service.messages.sizes import MESSAGE_TOKENS, Numbered, count_tokens, message_tokens, number_message
+from memory_service.messages.sizes import (
+    MESSAGE_TOKENS,
+    Numbered,
+    count_tokens,
+    estimate_tokens,
+    message_tokens,
+    number_message,
+)
 from memory_service.text.placeholders import (
     OUTPUT_REMOVED,
     placeholder_text,

@@ -18,9 +18,8 @@ from memory_service.compaction.view import (
     tail_of,
     whole_request_of,
 )
-from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.shapes import is_system, is_tool_result
-from memory_service.messages.sizes import Numbered
+from memory_service.messages.sizes import Numbered, estimate_tokens
 from memory_service.text.texts import ENGLISH, Texts, texts_in
 
 

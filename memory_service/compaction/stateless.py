@@ -36,11 +36,10 @@ from memory_service.compaction.view import Conversation, project, shape_of, view
 from memory_service.errors import InvalidRequest
 from memory_service.llm.base import SAFETY_TIMEOUT_SECONDS, ChatModel, not_cancelled
 from memory_service.llm.windows import model_limits
-from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.reading import read_messages, read_sent
 from memory_service.messages.repair import to_wire
 from memory_service.messages.shapes import ANTHROPIC_ALONE, Json, Message, compact_command
-from memory_service.messages.sizes import MESSAGE_TOKENS, number_message, tools_tokens
+from memory_service.messages.sizes import MESSAGE_TOKENS, estimate_tokens, number_message, tools_tokens
 from memory_service.schemas.base import fault_in
 from memory_service.schemas.compaction import (
     CompactedMessages,

@@ -20,11 +20,10 @@ from memory_service.compaction.record import Head, LoggedCompaction, PinRecord
 from memory_service.compaction.summary import without_tools
 from memory_service.compaction.summary_format import folded_line, without_repeated
 from memory_service.compaction.users_request import asked_now
-from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.repair import PORTABLE, MessageRepair, Rules, repair_messages
 from memory_service.messages.shapes import Message, is_system, own_text_of, text_of
 from memory_service.messages.shapes import without_thinking as stripped_of_thinking
-from memory_service.messages.sizes import Numbered, message_tokens, number_message
+from memory_service.messages.sizes import Numbered, estimate_tokens, message_tokens, number_message
 from memory_service.schemas.compaction import LedgerEntry
 from memory_service.text.frames import escape_frames
 from memory_service.text.secrets import redact

@@ -1,32 +1,305 @@
-"""Candidates of a flush: the notes of a stretch that are worth keeping. Pure.
+"""Candidates of a flush: the notes of a stretch that are worth keeping, by the judge of sentences or by rules. Pure.
 
 ```
 messages -> speech -> notes, by the judge or by rules -> candidates (the best of them)
+speech -> sentences -> judge -> those that last -> notes (neighbours of one message share a note)
 ```
 Invariants: linear in the number of messages; no two candidates say the same thing; together they stay within a share of
 what was said, except in a short stretch, and always within `MAX_ENTRIES` and `_MAX_NOTES_TOKENS`; what a judge lets
-through all stays, within `_MAX_JUDGED`; the same messages and judge give the same candidates.
+through all stays, within `_MAX_JUDGED`; the same messages and judge give the same candidates. By the judge, a tool's
+output gives no note; a sentence of an assistant's lays down no rule and decides nothing for a user; a line can be read
+alone, so what points back takes its sentence before it along, and a bare answer its question.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from indexer.language import ornament
+from indexer.common import THROTTLE
+from indexer.language import asks, is_reported, ornament
 from memory_service.compaction.tool_answers import QuestionAnswered, given_answers
-from memory_service.flush.judged import notes_by_judge
-from memory_service.flush.notes import Candidate, Note, note_of
+from memory_service.flush.notes import BODY_CHARS, READ_CHARS, Candidate, Note, join_sentences, lines_of, note_of
 from memory_service.flush.rules import notes_by_rules
 from memory_service.messages.shapes import user_message
 from memory_service.messages.sizes import Numbered, count_tokens, quarters
-from memory_service.text.correction_judge import TalkJudge
+from memory_service.text.correction_judge import TalkJudge, Told
+from memory_service.text.lasting import asks_to_remember, names_nothing
+from memory_service.text.phrases import (
+    clean,
+    is_aside,
+    is_label,
+    is_nothing,
+    is_pleasantry,
+    picture_of,
+    points_back,
+    without_joint,
+)
 from memory_service.text.salience import content_of, words_of
 from memory_service.text.secrets import without_secrets
+from memory_service.text.sentence_judge import LASTING, Judgement, Spoken, answering
+from memory_service.text.sentences import Voice
 from memory_service.text.similarity import groups_of
-from memory_service.text.speech import read_speech
-from memory_service.text.talk_language import language_of
+from memory_service.text.speech import Utterance, read_speech
+from memory_service.text.statements import lays_down
+from memory_service.text.talk_language import language_of, written_in
+from memory_service.text.texts import texts_in
+
+# Source: our measurement on labelled talks that took no part; most of what lasts, a few lines of the moment.
+USER_LASTS = 0.5
+ASSISTANT_LASTS = 0.6
+# Of a user's sentence, so much is enough where it surely corrects one that lasts.
+_NEARLY_LASTS = 0.3
+# A fact that a model wrote is dropped below both: that it lasts, and that it is of a kind that does.
+# Source: our measurement; nothing that lasts was dropped, nine of ten that do not were.
+_MODEL_LASTS, _MODEL_KINDS = 0.4, 0.5
+_BINDING = frozenset({"rule", "decision", "preference", "plan"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """A sentence of a message.
+
+    Attributes:
+        item: The message.
+        text: The sentence, cleaned.
+        spoken_sentence: What is judged.
+        is_noted: False for what is never noted, whatever the judge says.
+        question: The question that it answers, where it is too short to stand alone.
+        asked_in: The message of that.
+        picture: What the picture shows that comes behind it; empty for none.
+    """
+
+    item: Utterance
+    text: str
+    spoken_sentence: Spoken
+    is_noted: bool
+    question: str = ""
+    asked_in: int | None = None
+    picture: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    """A sentence with its judgement.
+
+    Attributes:
+        before: What it corrects.
+        later: What may correct it.
+        is_corrected: Whether a later sentence corrects it, which then has it as `before`.
+    """
+
+    part: _Said
+    judgement: Judgement
+    lasts: bool
+    before: str = ""
+    later: str = ""
+    is_corrected: bool = False
+
+
+def _notes_by_judge(utterances: Sequence[Utterance], judge: TalkJudge, language: str) -> list[Note]:
+    """Notes of what lasts of a stretch, in order.
+
+    Args:
+        utterances: What was said in it.
+        judge: The judge of sentences.
+        language: Of the talk.
+    """
+    sentences = list(_sentences(utterances))
+    judgements = judge.judgements([sentence.spoken_sentence for sentence in sentences])
+    judged = [
+        _Judged(part=part, judgement=judgement, lasts=_lasts(part, judgement))
+        for part, judgement in zip(sentences, judgements, strict=True)
+    ]
+    judged = _with_corrections(judged, judge)
+    groups = enumerate(_groups(judged))
+    notes = [ornament("statements", None, _note, group, order, language) for order, group in groups]
+    return [note for note in notes if note is not None]
+
+
+def without_momentary(facts: Sequence[Candidate], judge: TalkJudge) -> list[Candidate]:
+    """The facts that a model found, without those that are of the moment.
+
+    Args:
+        facts: The facts; each is judged by itself.
+        judge: The judge of sentences.
+
+    Raises:
+        IndexerError: Its model cannot be loaded.
+        DamagedWeights: There are no weights for that model.
+    """
+    return [candidate for candidate in facts if not _is_momentary(candidate.text, judge)]
+
+
+def _is_momentary(fact: str, judge: TalkJudge) -> bool:
+    if ornament("statements", False, asks_to_remember, fact):
+        return False
+    (judgement,) = judge.judgements([Spoken(text=fact, voice="user", message=0)])
+    return judgement.durable < _MODEL_LASTS and sum(judgement.kinds[kind] for kind in LASTING) < _MODEL_KINDS
+
+
+def _sentences(utterances: Sequence[Utterance]) -> Iterator[_Said]:
+    question: tuple[str, Utterance] | None = None
+    for item in THROTTLE.pace(utterances):
+        asked_question = question if question and question[1].role != item.role else None
+        parts = ornament("statements", [], _of_message, item, asked_question)
+        yield from parts
+        asking = [sentence for sentence in parts if ornament("statements", False, asks, sentence.text)]
+        question = (asking[-1].text, item) if asking else None
+
+
+def _of_message(item: Utterance, asked_pair: tuple[str, Utterance] | None) -> list[_Said]:
+    if item.role == "tool":
+        # Only that there was one counts.
+        sentence = Spoken(text=item.text[:READ_CHARS], voice="tool", message=item.seq)
+        return [_Said(item=item, text="", spoken_sentence=sentence, is_noted=False)]
+    parts: list[_Said] = []
+    for line, kind in lines_of(item):
+        for raw in line:
+            if is_aside(raw):
+                if parts:
+                    parts[-1] = replace(parts[-1], picture=picture_of(raw) or parts[-1].picture)
+                continue
+            text = clean(raw[:READ_CHARS], ())
+            question = asked_pair[0] if asked_pair and not parts else ""
+            whole = answering(text, question)
+            voice: Voice = "assistant" if item.role == "assistant" else "user"
+            parts.append(
+                _Said(
+                    item=item,
+                    text=text,
+                    spoken_sentence=Spoken(text=whole or text, voice=voice, message=item.seq),
+                    is_noted=kind == "typed" and _is_own(raw, text, voice),
+                    question=question if whole else "",
+                    asked_in=asked_pair[1].seq if asked_pair and whole else None,
+                )
+            )
+    return parts
+
+
+def _is_own(raw: str, text: str, voice: Voice) -> bool:
+    """True if a sentence says something that is its writer's: no words of others, no will that an assistant reports."""
+    if not any(map(str.isalnum, text)) or is_nothing(text) or is_pleasantry(text) or is_reported(raw):
+        return False
+    if is_label(text) or names_nothing(text) or text[-1] in ":：" or text[0] in ",;.)]":
+        return False
+    return not (voice == "assistant" and lays_down(raw))
+
+
+def _lasts(part: _Said, judgement: Judgement) -> bool:
+    if not part.is_noted:
+        return False
+    if part.spoken_sentence.voice == "assistant":
+        return judgement.durable >= ASSISTANT_LASTS
+    return judgement.durable >= USER_LASTS or ornament("statements", False, asks_to_remember, part.text)
+
+
+def _nearly_lasts(judgement: _Judged) -> bool:
+    part = judgement.part
+    return part.is_noted and part.spoken_sentence.voice == "user" and judgement.judgement.durable >= _NEARLY_LASTS
+
+
+def _with_corrections(judgements: list[_Judged], judge: TalkJudge) -> list[_Judged]:
+    """The sentences, of which those that a later one surely corrects go on in that one alone.
+
+    What corrects a sentence that lasts does so itself, though by its words alone it might be of the moment.
+    """
+    places = [at for at, judgement in enumerate(judgements) if judgement.lasts or _nearly_lasts(judgement)]
+    messages = {
+        seq: place
+        for place, seq in enumerate(dict.fromkeys(each_judgement.part.item.seq for each_judgement in judgements))
+    }
+    items = [
+        Told(
+            spoken=judgements[at].part.spoken_sentence,
+            judgement=judgements[at].judgement,
+            place=messages[judgements[at].part.item.seq],
+        )
+        for at in places
+    ]
+    changed_judgements = list(judgements)
+    for old, correction in judge.find_corrections(items).items():
+        before, at = places[old], places[correction.new]
+        if not judgements[before].lasts or not (judgements[at].lasts or correction.is_sure):
+            continue
+        if correction.is_sure:
+            changed_judgements[before] = replace(changed_judgements[before], lasts=False, is_corrected=True)
+            changed_judgements[at] = replace(changed_judgements[at], lasts=True, before=judgements[before].part.text)
+        else:
+            # It may tell of something else: both stand, and the earlier one says what came later.
+            changed_judgements[before] = replace(changed_judgements[before], later=judgements[at].part.text)
+    return changed_judgements
+
+
+def _groups(judgements: Sequence[_Judged]) -> Iterator[list[_Judged]]:
+    """Neighbours that last, of one message each; what points back has its sentence before it in front."""
+    group: list[_Judged] = []
+    before: _Judged | None = None
+    for judgement in judgements:
+        begins = before is None or before.part.item is not judgement.part.item
+        if group and (begins or not judgement.lasts or _size(group) + len(judgement.part.text) > BODY_CHARS):
+            yield group
+            group = []
+        if judgement.lasts:
+            if (
+                not group
+                and before is not None
+                and not begins
+                and not before.is_corrected
+                and ornament("statements", False, _needs, judgement.part, before.part)
+            ):
+                group.append(before)
+            group.append(judgement)
+        before = judgement
+    if group:
+        yield group
+
+
+def _needs(part: _Said, before: _Said) -> bool:
+    """True if a sentence means nothing without the one before it."""
+    if not before.is_noted or asks(before.text) or len(before.text) + len(part.text) >= BODY_CHARS:
+        return False
+    return points_back(without_joint(part.text))
+
+
+def _size(group: Sequence[_Judged]) -> int:
+    return sum(len(judgement.part.text) + 1 for judgement in group)
+
+
+def _with_later(text: str, judgement: _Judged, language: str) -> str:
+    """A sentence with what was said later in its place, where something may have been."""
+    if not judgement.later:
+        return text
+    return text.rstrip(".。 ") + texts_in(written_in(text) or language).noted_later.format(
+        later=judgement.later.rstrip(".。 ")
+    )
+
+
+def _note(group: Sequence[_Judged], order: int, language: str) -> Note:
+    first = group[0].part
+    body = join_sentences(
+        [
+            _with_later(without_joint(first.text), group[0], language),
+            *(_with_later(judgement.part.text, judgement, language) for judgement in group[1:]),
+        ]
+    )
+    body += "".join(f" [{judgement.part.picture}]" for judgement in group if judgement.part.picture)
+    befores = [judgement.before.rstrip(".。 ") for judgement in group if judgement.before]
+    if befores:
+        body += texts_in(written_in(body) or language).noted_before.format(before="; ".join(befores))
+    return note_of(
+        first.item,
+        body,
+        order=order,
+        language=language,
+        content=frozenset(content_of(words_of(body))),
+        score=max(judgement.judgement.durable for judgement in group),
+        question=first.question,
+        asked_in=first.asked_in,
+        binding=any(judgement.judgement.lasting_kind in _BINDING for judgement in group),
+    )
+
 
 _SHARE = 0.34
 MAX_ENTRIES = 40
@@ -68,7 +341,7 @@ def find_candidates(
     if judge is None or any(item.name for item in utterances):
         notes = _choose(notes_by_rules(utterances, messages, language), _budget(len(sizes), sum(sizes), share))
     else:
-        notes = _each_once(notes_by_judge(utterances, judge, language))[:_MAX_JUDGED]
+        notes = _each_once(_notes_by_judge(utterances, judge, language))[:_MAX_JUDGED]
     told_notes = [
         note for question in answers for note in ornament("statements", (), _answer_notes, question, zone, language)
     ]

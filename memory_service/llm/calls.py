@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from memory_service.errors import CallCancelled, ContextOverflow, ModelUnavailable, SummaryFailed, UpstreamFailed
 from memory_service.llm.base import ChatMessage, ChatModel, Completion, not_cancelled
-from memory_service.messages.estimate import estimate_tokens
-from memory_service.messages.sizes import MESSAGE_TOKENS
+from memory_service.messages.sizes import MESSAGE_TOKENS, estimate_tokens
 
 # How often the window may shrink: each time it at least halves, or becomes what the provider told.
 _SHRINKS = 5

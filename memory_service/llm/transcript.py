@@ -14,7 +14,6 @@ from typing import cast
 
 from indexer.common import lazy_regex
 from indexer.language import ends_in_error, ornament
-from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.shapes import (
     MEDIA,
     THINKING,
@@ -25,7 +24,7 @@ from memory_service.messages.shapes import (
     text_of_part,
     tool_calls_of,
 )
-from memory_service.messages.sizes import Numbered, quarters
+from memory_service.messages.sizes import Numbered, estimate_tokens, quarters
 from memory_service.text.frames import escape_frames, visible, without_thoughts
 from memory_service.text.placeholders import handle, is_inline, media_label, trim_middle
 from memory_service.text.secrets import without_secrets

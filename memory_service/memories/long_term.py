@@ -38,18 +38,19 @@ from memory_service.memories import indexing
 from memory_service.memories.drafts import EntryDraft
 from memory_service.memories.entries import forgotten_memory
 from memory_service.memories.erasures import Erasures
-from memory_service.memories.healing import IndexRenewal, MissingVectorHealing
 from memory_service.memories.indexing import (
     ConcurrencyProbe,
     DeferredRefresh,
+    IndexMoves,
     IndexRefresher,
+    IndexRenewal,
+    MissingVectorHealing,
     WaitingFiles,
     all_waiting,
     interleave_hits,
     sync_files,
     unread_logs,
 )
-from memory_service.memories.moving import IndexMoves
 from memory_service.memories.overlap import stated_among
 from memory_service.memories.standing import InjectedPassage, StandingBlocks, passage_of
 from memory_service.memories.store import MemoryStore

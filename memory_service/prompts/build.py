@@ -20,11 +20,9 @@ from memory_service.llm.base import not_cancelled
 from memory_service.llm.token_anchor import scale_tokens
 from memory_service.memories.receipts import Receipts
 from memory_service.memories.standing import PromptRecord, SentDigests, common_beginning
-from memory_service.messages.estimate import estimate_tokens
 from memory_service.messages.repair import close_calls
-from memory_service.messages.sizes import MESSAGE_TOKENS, tools_tokens
-from memory_service.prompts.assemble import Prompt, prompt_of
-from memory_service.prompts.blocks import MemoryRoom, PromptMemory, SessionBlocks, turn_block
+from memory_service.messages.sizes import MESSAGE_TOKENS, estimate_tokens, tools_tokens
+from memory_service.prompts.blocks import MemoryRoom, Prompt, PromptMemory, SessionBlocks, prompt_of, turn_block
 from memory_service.prompts.session_recall import Question, SessionRecall, last_turns, recall_decision
 from memory_service.runtime.base import CompactionCall
 from memory_service.runtime.log_changes import unreadable

@@ -28,8 +28,8 @@ from memory_service.schemas.compaction import BRANCH_MARK, Recall, RecallMode
 from memory_service.schemas.memories import Context, Order
 from memory_service.schemas.messages import FoundMessages
 from memory_service.sessions.search import SessionKeywordSearch
-from memory_service.text.judge_weights import DamagedWeights
 from memory_service.text.recall import decide_recall
+from memory_service.text.sentence_judge import DamagedWeights
 
 if TYPE_CHECKING:
     from memory_service.runtime.session_services import SessionRuntime, SessionSnapshot

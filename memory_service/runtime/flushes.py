@@ -30,8 +30,8 @@ from memory_service.runtime.base import RULES_ALONE
 from memory_service.runtime.models import make_talk_judge
 from memory_service.schemas.compaction import Flush, FlushedMemory, FlushPrompt
 from memory_service.sessions.records import FlushRecord
-from memory_service.text.judge_weights import DamagedWeights
 from memory_service.text.recall import words_to_keep
+from memory_service.text.sentence_judge import DamagedWeights
 from memory_service.text.speech import said_moment
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class Flushes:
 
     def _lasting(self, candidates: Sequence[Candidate], reason: str) -> _Found:
         """Facts that a model found, without those of the moment."""
-        from memory_service.flush.judged import without_momentary
+        from memory_service.flush.candidates import without_momentary
 
         judge = make_talk_judge(self._services.shared.settings)
         if judge is None:

@@ -22,8 +22,18 @@ import numpy as np
 
 from indexer.common import lazy_regex
 from indexer.language import ornament, query_terms, restating
-from memory_service.text.judge_weights import Floats, LinearFunction, Weights, logistic, read_weights
-from memory_service.text.sentence_judge import MOST_CHARS, Embed, Judgement, Spoken, classify_sentences
+from memory_service.text.sentence_judge import (
+    MOST_CHARS,
+    Embed,
+    Floats,
+    Judgement,
+    LinearFunction,
+    Spoken,
+    Weights,
+    classify_sentences,
+    logistic,
+    read_weights,
+)
 
 CORRECTION_WEIGHTS = Path(__file__).parent / "correction_judge.json"
 PAIR_FIGURES = (

@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 
 from indexer import Hit, folder_number
 from indexer.language import asks, ornament
-from memory_service.text.judge_weights import Floats, Weights, logistic, read_weights
-from memory_service.text.sentence_judge import size_of
+from memory_service.text.sentence_judge import Floats, Weights, logistic, read_weights, size_of
 
 PROMPT_WEIGHTS = Path(__file__).parent / "prompt_judge.json"
 # Whose cosines are known: those of other models have another scale.

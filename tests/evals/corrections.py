@@ -28,8 +28,7 @@ from memory_service.text.correction_judge import (
     _pair_matrix,
     correction_weights,
 )
-from memory_service.text.judge_weights import LinearFunction, Weights, logistic
-from memory_service.text.sentence_judge import LASTING, Spoken, classify_sentences
+from memory_service.text.sentence_judge import LASTING, LinearFunction, Spoken, Weights, classify_sentences, logistic
 from tests.evals.judges import LABELLED, Answers, by_talk, load, part_of
 
 CORRECTED = Path(__file__).parent / "corrected"

@@ -24,18 +24,21 @@ from numpy.typing import NDArray
 
 from indexer import multilingual_embedder
 from indexer.language.questions import asks
-from memory_service.text.judge_weights import Floats, LinearFunction, Weights, softmax
 from memory_service.text.sentence_judge import (
     CUES,
     LABELS,
     LASTING,
     SENTENCE_WEIGHTS,
+    Floats,
+    LinearFunction,
     Spoken,
+    Weights,
     _durable_figures,
     _judged_text,
     _kind_figures,
     _known_kind,
     _probabilities,
+    _softmax,
     answering,
     sentence_weights,
 )
@@ -146,7 +149,7 @@ def trained(rows: Sequence[Labelled], vectors: Floats) -> Weights:
     # What the second function reads has to be as sure as it will be of talks that took no part.
     kinds = np.zeros((len(rows), len(LABELS)))
     for part in sorted(set(parts)):
-        kinds[parts == part] = softmax(kinds_by(parts != part).scores(own[parts == part]))
+        kinds[parts == part] = _softmax(kinds_by(parts != part).scores(own[parts == part]))
     for at, kind in enumerate(known):
         if kind:
             kinds[at] = [float(each == kind) for each in LABELS]

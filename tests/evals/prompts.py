@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from indexer import CachedEmbedder, Embedder, Hit, Index, MiniLM, multilingual_embedder
-from memory_service.text.judge_weights import Floats, LinearFunction, Weights, logistic
 from memory_service.text.prompt_judge import (
     PROMPT_FIGURES,
     PROMPT_WEIGHTS,
@@ -33,6 +32,7 @@ from memory_service.text.prompt_judge import (
     _prompt_rows,
     prompt_weights,
 )
+from memory_service.text.sentence_judge import Floats, LinearFunction, Weights, logistic
 from tests.evals.judges import Answers
 
 WORLDS = Path(__file__).parent / "worlds"

@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 from indexer import multilingual_embedder
-from memory_service.text.judge_weights import Floats, Weights
 from memory_service.text.prompt_judge import PROMPT_WEIGHTS, WANTS, prompt_weights
-from memory_service.text.sentence_judge import LASTING, OF_THE_MOMENT, SENTENCE_WEIGHTS, sentence_weights
+from memory_service.text.sentence_judge import (
+    LASTING,
+    OF_THE_MOMENT,
+    SENTENCE_WEIGHTS,
+    Floats,
+    Weights,
+    sentence_weights,
+)
 from tests.evals import prompts as worlds
 from tests.evals.judges import UNSEEN, Labelled, figures_of, judged, load, vectors_of
 

@@ -5,7 +5,7 @@
 Kinds of text are read from what is installed: sources, READMEs, JSON files, and messages of programs in forty languages
 (`/usr/share/locale`); and made: records of APIs, numbers, logs, digests and dumps of binaries, base64, URLs, emoji. Of
 each kind, one half of the files is for fitting, the other says what that is worth. `--fit` prints new weights for
-`memory_service/messages/estimate.py`: the least squares of the relative error over kinds, what comes out too small
+`memory_service/messages/sizes.py`: the least squares of the relative error over kinds, what comes out too small
 counting a third more, with weights within bounds. Needs litellm, whose package has the vocabulary.
 """
 
@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from memory_service.llm.token_counter import exact_counter
-from memory_service.messages.estimate import (
+from memory_service.messages.sizes import (
     ASCII_WEIGHTS,
     BLOCK_WEIGHTS,
     BLOCKS,

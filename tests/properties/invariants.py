@@ -17,7 +17,7 @@ from memory_service.memories.standing import InjectedBlock
 from memory_service.messages.shapes import text_of
 from memory_service.messages.sizes import count_tokens
 from memory_service.messages.sizes import message_tokens as size_of
-from memory_service.prompts.assemble import placeable, prompt_of
+from memory_service.prompts.blocks import _placeable, prompt_of
 from memory_service.runtime.base import CompactionCall
 from memory_service.runtime.session import OpenSession, SessionState, _extend_state
 from memory_service.runtime.session_services import SessionSnapshot
@@ -151,7 +151,7 @@ def i3_valid_on_every_wire(change: Change) -> None:
         return
     turns = [each.seq for each in after.state.messages if each.message["role"] == "user"]
     blocks = [InjectedBlock(seq=seq, said="", asked="", text=MEMORY, receipt_id="") for seq in turns[-3:] or [0]]
-    placed = placeable(after.view, blocks, blocks[-1].seq)
+    placed = _placeable(after.view, blocks, blocks[-1].seq)
     prompt = prompt_of(after.view, system_prompt="You help.", blocks=placed, window_tokens=world.window)
     for messages in (after.view.messages, prompt.messages):
         for provider in PROVIDERS:

@@ -25,7 +25,7 @@ from memory_service.compaction import audit, cut, model_summary, note, plan, pla
 from memory_service.memories import block, daily_notes, entries
 from memory_service.runtime import access
 from memory_service.service import MemoryService
-from memory_service.storage.files import blobs, disk, document_files, jsonl_log, log_file, log_recovery
+from memory_service.storage.files import blobs, disk, document_files, jsonl_log, log_file
 from tests.memory_service.api import test_keys as keys
 from tests.memory_service.client import test_waiting as waiting
 from tests.properties import compacting, durable
@@ -204,7 +204,7 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
             _no_lock_behind_a_link,
         ),
         "a torn end is cut before it is kept": _mutant(
-            log_recovery,
+            log_file,
             '            path = save_beside(self._path, lambda: disk.pieces(descriptor, end), "torn")\n            disk.truncate_durably(descriptor, end)\n',
             '            torn = b"".join(disk.pieces(descriptor, end))\n            disk.truncate_durably(descriptor, end)\n            path = save_beside(self._path, lambda: [torn], "torn")\n',
             durable.check_a_torn_end_is_kept_before_it_is_cut,

@@ -13,26 +13,26 @@ from memory_service.prompts import build as contexts
 from memory_service.prompts import build as recalls
 from memory_service.prompts import session_recall
 from memory_service.runtime import compactions, flushes, log_changes, session
-from memory_service.storage.files import disk, jsonl_log, log_file, log_folder, log_offsets, receipt_files
+from memory_service.storage.files import disk, file_records, jsonl_log, log_file, log_folder
 from tests.properties import erased
 from tests.properties.planted import Planted, _mutant
 
 PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
     {
         "a log that was replaced is read on": _mutant(
-            log_offsets,
+            log_file,
             "if signature is None or now[2] != signature[2] or now[0] < self.end:",
             "if signature is None or now[0] < self.end:",
             erased.check_a_log_that_was_replaced_is_read_afresh,
         ),
         "a header that was taken back counts": _mutant(
-            log_offsets,
+            log_file,
             "        self._headers = [seq for seq in self._headers if seq <= self.last_seq]\n",
             "",
             erased.check_a_torn_end_is_one_finding,
         ),
         "logs are told apart by their last line": _mutant(
-            log_offsets,
+            log_file,
             "            return self._glimpse(stream) == self._glances\n",
             "            return True\n",
             erased.check_a_log_in_the_same_file_is_read_afresh,
@@ -80,7 +80,7 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
             erased.check_a_session_begun_anew_is_read_alone,
         ),
         "receipts outlive their session": _mutant(
-            receipt_files,
+            file_records,
             '                    lines[start:end] = b" " * (end - start)\n',
             "                    pass\n",
             erased.check_a_session_is_gone_with_its_receipts,

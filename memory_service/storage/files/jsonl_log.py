@@ -1,20 +1,24 @@
-"""The log of one session in a file: JSONL, one record a line, media beside it.
+"""The log of one session in a file: JSONL, one record a line, media beside it, and what a trim took.
 
 Invariants: what was answered is on the disk; no line is ever rewritten, but for what is erased; a trim keeps the whole
-file beside the log, and what is trimmed keeps its bytes; a content is on the disk before a line names it.
+file beside the log, and what is trimmed keeps its bytes; a content is on the disk before a line names it. A trim is
+lines in, lines out: a line that stays is the same, byte for byte, and keeps its number; taking a trim back loses
+nothing that was appended since.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, dropwhile
 from pathlib import Path
 from typing import NamedTuple
 
+from indexer.common import lazy_regex
 from memory_service.errors import InvalidRequest, MemoryServiceError, NotFound, StorageFailed
 from memory_service.sessions.codec import (
     LogLine,
@@ -37,13 +41,113 @@ from memory_service.sessions.records import (
     TrimRecord,
     Unknown,
 )
-from memory_service.storage.files import disk, log_trims
+from memory_service.storage.files import disk
 from memory_service.storage.files.blobs import Blobs
 from memory_service.storage.files.disk import WriteLock, open_no_follow, storage_errors
-from memory_service.storage.files.log_file import LOCKS, LogFile
-from memory_service.storage.files.log_offsets import line_of
-from memory_service.storage.files.log_recovery import save_beside
+from memory_service.storage.files.log_file import LOCKS, LogFile, line_of, save_beside
 from memory_service.storage.logs import LogChange, LogStatus, Rewrite, TrimmedRecords
+
+_ASIDE = lazy_regex(r"\.(?:bak|torn)(?:-[1-9][0-9]{0,8})?")
+
+
+def _trim_lines(lines: Iterable[bytes], keep: Collection[int]) -> tuple[list[bytes], int]:
+    """The lines of some records, and how many other lines there are."""
+    kept_chunks, gone_count = list[bytes](), 0
+    for line in lines:
+        if (place := stamp(line)) and place.seq in keep:
+            kept_chunks.append(line)
+        else:
+            gone_count += 1
+    return kept_chunks, gone_count
+
+
+def outline(lines: Iterable[bytes]) -> dict[int, str]:
+    """The kinds of the records of some lines, by their numbers."""
+    return {place.seq: place.kind for line in lines if (place := stamp(line))}
+
+
+def _lines_after(lines: Iterable[bytes], seq: int) -> Iterator[bytes]:
+    """The lines from the first one on that was written after the record `seq`."""
+    return dropwhile(lambda line: (place := stamp(line)) is None or place.seq <= seq, lines)
+
+
+def _backup_names(lines: Iterable[bytes], name: str) -> list[tuple[int, str]]:
+    """The files that the trims of the log `name` left, and the numbers of these, newest first; some may be gone."""
+    texts = list[tuple[int, str]]()
+    for line in lines:
+        place = stamp(line)
+        if place is None or place.kind != "trimmed":
+            continue
+        with suppress(ValueError):  # of a line that was damaged nobody knows the file
+            body = decode(line).record.body
+            if isinstance(body, TrimRecord) and is_put_aside(body.backup, name):
+                texts.append((place.seq, body.backup))
+    return texts[::-1]
+
+
+def _lines_put_aside(lines: Iterable[bytes], path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    """The lines that each trim took from a log, if it can be taken back, and its number; the newest first.
+
+    Args:
+        lines: Those of the log.
+        path: The log.
+    """
+    state, names = list(lines), set[str]()
+    while True:
+        there = (
+            (seq, name)
+            for seq, name in _backup_names(state, path.name)
+            if name not in names and path.with_name(name).is_file()
+        )
+        seq, name = next(there, (0, ""))
+        if not name:
+            return
+        names.add(name)
+        with disk.open_no_follow(path.with_name(name)) as descriptor:
+            earlier = list(disk.whole_lines(descriptor))
+        here = outline(state)
+        yield seq, [line for line in earlier if (place := stamp(line)) and place.seq not in here]
+        state = [*earlier, *_lines_after(state, max(outline(earlier), default=0))]
+
+
+def _lines_with_backups(
+    own: Mapping[int, bytes], trims: Iterable[tuple[int, Mapping[int, bytes]]], name: str
+) -> tuple[list[bytes], list[tuple[str, list[bytes]]]]:
+    """The lines of a log, and the files beside it by which its trims can be taken back: the reverse of the above.
+
+    Args:
+        own: The lines of the log, by number.
+        trims: The number of each trim and the lines that it took, the newest first.
+        name: The log.
+
+    Raises:
+        InvalidRequest: The record of a trim is missing.
+    """
+    every, states, seqs = dict(own), list[tuple[int, set[int]]](), set(own)
+    for trim_seq, lines in trims:
+        earlier = {seq for seq in seqs if seq < trim_seq}.union(lines)
+        every = {**lines, **every}
+        states.append((trim_seq, earlier))
+        seqs = earlier.union(seq for seq in seqs if seq >= trim_seq)
+    files = list[str]()
+    for trim_seq, _ in states:
+        record = decode(every[trim_seq]).record if trim_seq in every else None
+        if record is None or not isinstance(record.body, TrimRecord):
+            raise InvalidRequest(f"Record {trim_seq} is none of a trim. Give each trim its own record.")
+        file = record.body.backup
+        if not is_put_aside(file, name) or file in files:
+            names = (f"{name}.bak-{number}" for number in itertools.count(2))
+            file = next(free for free in names if free not in files)
+        files.append(file)
+        every[trim_seq] = encode(draft_record(replace(record.body, backup=file)), seq=trim_seq, ts=record.ts)
+    sides = [(file, [every[seq] for seq in sorted(earlier)]) for file, (_, earlier) in zip(files, states, strict=True)]
+    return [every[seq] for seq in sorted(own)], sides
+
+
+def is_put_aside(file: str, name: str) -> bool:
+    """True if a file was put beside the log `name` by a trim or a repair."""
+    return file.startswith(name) and _ASIDE.fullmatch(file, len(name)) is not None
+
 
 BLOBS = "blobs"
 BLOBS_LOCK = "blobs.lock"
@@ -146,7 +250,7 @@ class JsonlLog:
             drafts.extend(draft for _, draft in pairs if draft.media)
             return {record.seq: encode(draft, seq=record.seq, ts=record.ts) for record, draft in pairs}
 
-        own, backups = log_trims.lines_with_backups(
+        own, backups = _lines_with_backups(
             lines(records), [(seq, lines(taken_records)) for seq, taken_records in trims], path.name
         )
         with self.file.writing() as descriptor:
@@ -172,7 +276,7 @@ class JsonlLog:
                 return
             lines = list(disk.whole_lines(descriptor))
         with storage_errors(self.file.path.name):
-            for seq, taken_lines in log_trims.lines_put_aside(lines, self.file.path):
+            for seq, taken_lines in _lines_put_aside(lines, self.file.path):
                 read = [line for raw in taken_lines if (line := _log_line(raw))]
                 yield TrimmedRecords(seq, [self._record(line, True) for line in read])
 
@@ -285,9 +389,9 @@ class JsonlLog:
             if descriptor is not None:
                 for backup in self._backups(descriptor) if trimmed else ():
                     with storage_errors(backup.name), open_no_follow(backup) as earlier:
-                        listed_values |= log_trims.outline(disk.whole_lines(earlier))
+                        listed_values |= outline(disk.whole_lines(earlier))
                 last_seq = self.file.offsets.last_seq
-                own = log_trims.outline(disk.whole_lines(descriptor))
+                own = outline(disk.whole_lines(descriptor))
                 listed_values |= {seq: kind for seq, kind in own.items() if seq <= last_seq}
         return sorted(listed_values.items())
 
@@ -304,7 +408,7 @@ class JsonlLog:
         path = self.file.path
         with self.file.hold(edition) as descriptor:
             self.file.expect(expected_last_seq)
-            kept_chunks, gone_count = log_trims.trim_lines(disk.whole_lines(descriptor), keep)
+            kept_chunks, gone_count = _trim_lines(disk.whole_lines(descriptor), keep)
             backup = save_beside(path, lambda: disk.pieces(descriptor), "bak")
             draft = draft_record(replace(record, backup=backup.name, lines=gone_count))
             try:
@@ -329,15 +433,15 @@ class JsonlLog:
             if backup is None:
                 raise NotFound(f"The log of {self.file.session_id} has no trim to take back. Nothing has to be done.")
             with open_no_follow(backup) as earlier:
-                last_seq = max(log_trims.outline(disk.whole_lines(earlier)), default=0)
-                newer = log_trims.lines_after(disk.whole_lines(descriptor), last_seq)
+                last_seq = max(outline(disk.whole_lines(earlier)), default=0)
+                newer = _lines_after(disk.whole_lines(descriptor), last_seq)
                 self.file.replace(descriptor, chain(disk.pieces(earlier), newer))
             disk.remove_durably(backup)
 
     def _backups(self, descriptor: int) -> Iterator[Path]:
         """The files that trims of the open log left and that are still there, newest first."""
         path = self.file.path
-        names = log_trims.backups(disk.whole_lines(descriptor), path.name)
+        names = _backup_names(disk.whole_lines(descriptor), path.name)
         return (file for _, name in names if (file := path.with_name(name)).is_file())
 
     def rewrite(self, change: Rewrite, *, first: Callable[[], None]) -> list[str]:

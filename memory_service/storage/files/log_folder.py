@@ -21,10 +21,10 @@ from memory_service.home import SESSION_NAME, check_session_id
 from memory_service.schemas.sessions import ListedSession
 from memory_service.sessions.codec import Stamp, decode, stamp
 from memory_service.sessions.records import Record, SessionHeader
-from memory_service.storage.files import disk, log_trims
+from memory_service.storage.files import disk
 from memory_service.storage.files.blobs import Blobs
 from memory_service.storage.files.disk import WriteLock, open_no_follow, storage_errors
-from memory_service.storage.files.jsonl_log import BLOBS, BLOBS_LOCK, JsonlLog, utc_now
+from memory_service.storage.files.jsonl_log import BLOBS, BLOBS_LOCK, JsonlLog, is_put_aside, utc_now
 from memory_service.storage.files.log_file import LOCKS, SUFFIX
 from memory_service.storage.logs import Rewrite, TrimmedRecords
 
@@ -107,7 +107,7 @@ class LogFolder:
         # To be removed, a log need not be sound, nor the disk have room to mend it.
         with log.file.writing(must_exist=True, mend=False):
             first()
-            own = [name, *(file for file in self._names() if log_trims.is_put_aside(file, name))]
+            own = [name, *(file for file in self._names() if is_put_aside(file, name))]
             # The log goes last: as long as it is there, a delete that was broken off can be repeated.
             if any(map(self._named_in, own)):
                 self._remove_unnamed(but=own)
@@ -134,7 +134,7 @@ class LogFolder:
         restorable = self.open(session_id).rewrite(change, first=first)
         name = f"{session_id}{SUFFIX}"
         # Nobody reads any more what was cut off, nor backups of trims that were taken back.
-        for file in [file for file in self._names() if log_trims.is_put_aside(file, name)]:
+        for file in [file for file in self._names() if is_put_aside(file, name)]:
             if file not in restorable:
                 disk.remove_durably(self._folder / file)
         with storage_errors(self._folder.name):
@@ -148,7 +148,7 @@ class LogFolder:
     def has_remains(self, session_id: str) -> bool:
         """True if the log of a session, or what a trim or a repair put beside it, is there."""
         name = f"{session_id}{SUFFIX}"
-        return any(file == name or log_trims.is_put_aside(file, name) for file in self._names())
+        return any(file == name or is_put_aside(file, name) for file in self._names())
 
     def leftovers(self) -> Sequence[str]:
         """Paths below the workspace of temporary files of crashed writers."""

@@ -23,7 +23,7 @@ from indexer.types import Cue, Passage
 from memory_service.messages.sizes import Usage
 from memory_service.sessions.records import FlushRecord, MessageRecord
 from memory_service.storage.files.jsonl_log import JsonlLog
-from memory_service.storage.files.log_offsets import Offsets
+from memory_service.storage.files.log_file import Offsets
 from tests.growth import at_most_readings
 from tests.indexer.talks import NOON, batches, log_of, message, turns
 from tests.memory_service.storage.log_steps import trim

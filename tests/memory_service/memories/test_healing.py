@@ -15,7 +15,7 @@ from indexer import EmbedderUnavailable
 from indexer.stores.sqlite import SqliteStore
 from indexer.testing import HashEmbedder
 from memory_service.memories import long_term
-from memory_service.memories.moving import IndexMoves
+from memory_service.memories.indexing import IndexMoves
 from memory_service.service import MemoryService
 from tests.indexer.rebuilds import write_schema
 from tests.indexer.workspace import FailingEmbedder

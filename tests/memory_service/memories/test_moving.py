@@ -13,8 +13,8 @@ import pytest
 from indexer import Embedder, Index, LanguageChoice, MultilingualE5, SearchFilter
 from indexer.testing import HashEmbedder
 from memory_service.memories.drafts import entry_draft
+from memory_service.memories.indexing import IndexMoves
 from memory_service.memories.long_term import LongTermMemory
-from memory_service.memories.moving import IndexMoves
 from memory_service.memories.store import MemoryStore
 from memory_service.storage.files.document_files import FileDocuments
 from memory_service.storage.files.log_folder import LogFolder

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.messages.estimate import estimate_tokens
-from memory_service.messages.sizes import count_tokens, message_tokens
+from memory_service.messages.sizes import count_tokens, estimate_tokens, message_tokens
 from tests.evals.scripts import load
 
 

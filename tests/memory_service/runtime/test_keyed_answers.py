@@ -15,7 +15,7 @@ import pytest
 from memory_service.errors import Conflict, StorageFailed
 from memory_service.runtime.keyed_answers import KeyedAnswers
 from memory_service.runtime.presence import Presence
-from memory_service.storage.files.file_coordination import FileCoordination
+from memory_service.storage.files.file_storage import FileCoordination
 from memory_service.storage.files.shared_database import DatabaseRecords, SharedDatabase
 from memory_service.storage.record_store import RecordKind
 from tests.memory_service.storage.in_memory_records import MemoryCoordination, MemoryRecords
@@ -85,7 +85,7 @@ import sys, time
 from pathlib import Path
 from memory_service.runtime.presence import Presence
 from memory_service.runtime.keyed_answers import KeyedAnswers
-from memory_service.storage.files.file_coordination import FileCoordination
+from memory_service.storage.files.file_storage import FileCoordination
 from memory_service.storage.files.shared_database import DatabaseRecords, SharedDatabase
 
 def act():

@@ -16,7 +16,7 @@ import pytest
 from indexer.stores import PostgresDatabase
 from memory_service.errors import StorageFailed
 from memory_service.storage.coordination import KEPT_MESSAGES, Coordination
-from memory_service.storage.files.file_coordination import FileCoordination
+from memory_service.storage.files.file_storage import FileCoordination
 from memory_service.storage.files.shared_database import SharedDatabase
 from memory_service.storage.postgres.postgres_coordination import PostgresCoordination
 from tests.memory_service.storage.in_memory_records import MemoryCoordination
@@ -95,7 +95,7 @@ def test_a_lease_is_had_by_one_until_it_is_given_back(opened: Opened) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from memory_service.storage.files.file_coordination import FileCoordination
+from memory_service.storage.files.file_storage import FileCoordination
 from memory_service.storage.files.shared_database import SharedDatabase
 home = Path(sys.argv[1])
 assert FileCoordination(home, SharedDatabase(home)).lease("holder")

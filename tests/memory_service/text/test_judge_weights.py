@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memory_service.text.judge_weights import DamagedWeights, LinearFunction, Weights, logistic, read_weights, softmax
+from memory_service.text.sentence_judge import DamagedWeights, LinearFunction, Weights, _softmax, logistic, read_weights
 
 FIGURES = ("asks", "length")
 WEIGHTS = Weights(
@@ -64,4 +64,4 @@ def test_a_missing_function_is_damage(tmp_path: Path) -> None:
 def test_probabilities_are_between_0_and_1_whatever_the_scores() -> None:
     scores = np.array([[-1e9, -2.0, 0.0, 2.0, 1e9]])
     assert np.all((logistic(scores) >= 0) & (logistic(scores) <= 1)) and logistic(scores)[0, 2] == 0.5
-    assert np.allclose(softmax(scores).sum(axis=1), 1)
+    assert np.allclose(_softmax(scores).sum(axis=1), 1)

@@ -10,8 +10,7 @@ import pytest
 
 from indexer import multilingual_embedder
 from indexer.types import Vectors
-from memory_service.text.judge_weights import DamagedWeights
-from memory_service.text.sentence_judge import LABELS, Judgement, Spoken, classify_sentences
+from memory_service.text.sentence_judge import LABELS, DamagedWeights, Judgement, Spoken, classify_sentences
 from memory_service.text.sentences import Voice
 
 
