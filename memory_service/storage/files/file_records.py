@@ -1,4 +1,4 @@
-"""The small records of a workspace: each kind in the files that it has always had, the others in the shared database.
+"""The small records of a workspace and of a home: some kinds in files of their own, the others in the shared database.
 
 | kind | files |
 |---|---|
@@ -6,6 +6,7 @@
 | erasure | `.locks/KEY`, empty |
 | prompt | `prompts/SESSION.json`, replaced without a wait for the disk |
 | host progress | `.hosts/SESSION.json` |
+| key (of the home) | `.keys/ID.json`, replaced and removed with a wait for the disk |
 
 Invariants: a file is the old one or the new one; no link is followed, and nothing is waited for but the lock; a record
 that cannot be read is a fault, and can be erased. A receipt's line is written once and never changed, but blanked when
