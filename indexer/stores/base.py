@@ -292,18 +292,22 @@ class SegmentSource(Protocol):
         return nullcontext()
 
     def fetch(self, *, newer_than: int) -> Iterator[bytes] | None:
-        """The pack that the store keeps of this generation, piece by piece; None if it keeps none that is newer.
+        """The pack that the store keeps, piece by piece; None if it keeps none that is newer.
+
+        Its notes may name a former generation: one that has ended because something may have been taken back, in a
+        store that has the pack still, and so all that it was made of.
 
         Args:
             newer_than: The revision of the pack that is here; 0 for none.
         """
         return None
 
-    def publish(self, pack: Path | None, *, revision: int) -> None:
-        """Keep a pack of this generation in the place of the one before, whole or not at all.
+    def publish(self, pack: Path | None, *, generation: str, revision: int) -> None:
+        """Keep a pack in the place of the one before, whole or not at all.
 
         Args:
             pack: The file; None keeps none from now on.
+            generation: The one that it was made of; if that is not the present one any more, nothing is kept.
             revision: The revision that it was made at.
         """
         return

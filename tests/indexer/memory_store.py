@@ -371,9 +371,11 @@ class InMemorySegments:
             return None
         return (raw[at : at + _PIECE] for at in range(0, len(raw), _PIECE))
 
-    def publish(self, pack: Path | None, *, revision: int) -> None:
+    def publish(self, pack: Path | None, *, generation: str, revision: int) -> None:
         """See `SegmentSource`."""
         current = self._store.current
+        if pack is not None and generation != current.contents.generation:
+            return
         current.published = None if pack is None else (current.contents.generation, revision, pack.read_bytes())
 
     def sync(self) -> None:

@@ -29,6 +29,7 @@ from indexer.engine.segments.file import (
     open_pack,
     replace_file,
     sweep,
+    with_notes,
     write_pack,
 )
 from indexer.engine.segments.postings import Postings
@@ -67,9 +68,10 @@ def fetch_pack(store: IndexStore, path: Path) -> bool:
     Raises:
         StoreError: The store cannot be read or the file not written; see `replace_file`.
     """
-    pieces = store.segments.fetch(newer_than=_revision(path, store.head().generation))
+    generation = store.head().generation
+    pieces = store.segments.fetch(newer_than=_revision(path, generation))
     if pieces is not None:
-        replace_file(path, pieces)
+        replace_file(path, with_notes(pieces, {"generation": generation}))
     return pieces is not None
 
 
@@ -101,7 +103,7 @@ def pack_store(store: IndexStore, path: Path) -> Segment | None:
                 # Another generation took the index's place meanwhile: nobody looks here any more.
                 _remove(path)
                 return None
-            store.segments.publish(path, revision=int(notes["revision"]))
+            store.segments.publish(path, generation=notes["generation"], revision=int(notes["revision"]))
     except (Timeout, StoreBusy):
         return None
     return open_segment(path, generation)
@@ -132,7 +134,7 @@ def scrub_pack(store: IndexStore, path: Path) -> None:
             # Written anew, damage would have the checksums of what is whole.
             if is_sound(path):
                 write_pack(path, *_standing(pack, segment, standing))
-                store.segments.publish(path, revision=segment.revision)
+                store.segments.publish(path, generation=generation, revision=segment.revision)
             else:
                 _remove_everywhere(store, path)
     except (Timeout, StoreBusy):
@@ -150,7 +152,7 @@ def _revision(path: Path, generation: str) -> int:
 
 def _remove_everywhere(store: IndexStore, path: Path) -> None:
     _remove(path)
-    store.segments.publish(None, revision=0)
+    store.segments.publish(None, generation="", revision=0)
 
 
 def _remove(path: Path) -> None:

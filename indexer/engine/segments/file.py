@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import glob
+import io
 import json
 import mmap
 import os
@@ -146,6 +147,24 @@ def is_sound(path: Path) -> bool:
     return header is not None and all(
         _checksum(_bytes(pack.arrays[name])) == place.crc for name, place in header[0].items()
     )
+
+
+def with_notes(pieces: Iterable[bytes], notes: Mapping[str, str]) -> Iterator[bytes]:
+    """The pieces of a file with some of its notes replaced; the first one holds the header.
+
+    Args:
+        pieces: The file; one without a whole header stays as it is.
+        notes: The notes to replace.
+    """
+    rest = iter(pieces)
+    first = next(rest, b"")
+    stream = io.BytesIO(first)
+    header = _read_header(stream.readline(), stream.readline(), stream.readline())
+    if header is not None:
+        places, former_notes, size = header
+        first = _header(places, {**former_notes, **notes}, size) + first[_padded_size(stream.tell()) :]
+    yield first
+    yield from rest
 
 
 def draft_files(path: Path) -> list[Path]:

@@ -132,12 +132,14 @@ CREATE TABLE index_tags (
 );
 CREATE INDEX index_tags_key ON index_tags (ws, gen, key);
 
--- The packed part that one machine has published, for the others, in parts of a megabyte.
+-- The packed part that one machine has published, for the others, in parts of a megabyte. It is of the index by name:
+-- where it is, all that it was made of is, whatever else was taken back. `generation` tells two of one revision apart.
 CREATE TABLE index_packs (
     ws integer NOT NULL,
     gen integer NOT NULL,
     part integer NOT NULL,
     revision bigint NOT NULL,
+    name text NOT NULL,
     generation text NOT NULL,
     content bytea STORAGE EXTERNAL NOT NULL,
     PRIMARY KEY (ws, gen, part),

@@ -181,6 +181,10 @@ class PostgresHeads:
                 return row
         raise StoreReplaced(f"The index of the workspace {self.workspace} is replaced again and again. Try again.")
 
+    def row_of(self, transaction: Transaction) -> HeadRow | None:
+        """The row as a transaction sees it now."""
+        return self._select(transaction, "")
+
     def _select(self, transaction: Transaction, clause: LiteralString) -> HeadRow | None:
         if self.gen is None:
             row = transaction.row(_LIVE + clause, {"ws": transaction.workspace}, binary=True)

@@ -1,7 +1,8 @@
 """The packed part of an index in PostgreSQL: its material, and the pack that machines share, in parts of a megabyte.
 
-Invariants: a pack is of one generation by name, so that none is fetched that knows what was taken back; it is published
-whole or not at all, and a machine that fetches one while another takes its place gets neither.
+Invariants: a pack is published whole or not at all, and only into the incarnation of the database that it was made of;
+where its rows are, what it was made of is, too, so that it outlives a restart. A machine that fetches one while another
+takes its place gets neither.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from indexer.types import Vectors
 # The first half of the advisory locks of packings; the other one is the number of the workspace.
 _LOCK: Final = 1_769_235_302
 _PART_BYTES = 1 << 20
-_KEPT: Final[LiteralString] = "ws = %(ws)s AND gen = %(gen)s AND generation = %(generation)s"
+_KEPT: Final[LiteralString] = "ws = %(ws)s AND gen = %(gen)s AND name = %(name)s"
 
 
 class PostgresSegments(SegmentSource):
@@ -65,35 +66,41 @@ class PostgresSegments(SegmentSource):
             if now is None:
                 return None
             rows = self._heads.rows(
-                f"SELECT count(*), max(revision) FROM index_packs WHERE {_KEPT}", generation=now.generation
+                f"SELECT count(*), max(revision), max(generation) FROM index_packs WHERE {_KEPT}", name=now.name
             )
-        parts, revision = rows[0] if rows else (0, None)
-        return self._parts(parts, revision, now.generation) if parts and revision > newer_than else None
+        parts, revision, generation = rows[0] if rows else (0, None, "")
+        return self._parts(parts, revision, now.name, generation) if parts and revision > newer_than else None
 
-    def _parts(self, parts: int, revision: int, generation: str) -> Iterator[bytes]:
+    def _parts(self, parts: int, revision: int, name: str, generation: str) -> Iterator[bytes]:
         for part in range(parts):
             rows = self._heads.rows(
-                f"SELECT content FROM index_packs WHERE {_KEPT} AND part = %(part)s AND revision = %(revision)s",
+                f"""SELECT content FROM index_packs WHERE {_KEPT} AND part = %(part)s AND revision = %(revision)s
+                    AND generation = %(generation)s""",
                 part=part,
                 revision=revision,
+                name=name,
                 generation=generation,
             )
             if not rows:
                 raise StoreBusy("Another machine published the packed part of this index meanwhile. Try again.")
             yield rows[0][0]
 
-    def publish(self, pack: Path | None, *, revision: int) -> None:
+    def publish(self, pack: Path | None, *, generation: str, revision: int) -> None:
         """See `SegmentSource`."""
-        now, ws = self._heads.row(), self._heads.number()
-        if now is None or ws is None:
+        ws = self._heads.number()
+        if ws is None:
             return
-        key = {"ws": ws, "gen": now.gen, "revision": revision, "generation": now.generation}
+        # On the very connection: behind a failover there is another one.
         with self._heads.database.transaction(ws) as transaction:
+            now = self._heads.row_of(transaction)
+            if now is None or (pack is not None and now.generation != generation):
+                return
+            key = {"ws": ws, "gen": now.gen, "revision": revision, "name": now.name, "generation": generation}
             transaction.execute("DELETE FROM index_packs WHERE ws = %(ws)s AND gen = %(gen)s", key)
             for part, content in enumerate(_pieces(pack) if pack else ()):
                 transaction.execute(
-                    """INSERT INTO index_packs (ws, gen, part, revision, generation, content)
-                       VALUES (%(ws)s, %(gen)s, %(part)s, %(revision)s, %(generation)s, %(content)s)""",
+                    """INSERT INTO index_packs (ws, gen, part, revision, name, generation, content) VALUES
+                       (%(ws)s, %(gen)s, %(part)s, %(revision)s, %(name)s, %(generation)s, %(content)s)""",
                     {**key, "part": part, "content": content},
                 )
 

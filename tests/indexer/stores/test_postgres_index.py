@@ -12,8 +12,10 @@ import psycopg
 import pytest
 
 from indexer import Index
+from indexer.engine.segments.builder import fetch_pack, open_segment, pack_store
 from indexer.errors import StoreError
 from indexer.stores.base import IndexStore
+from indexer.stores.postgres.migrations import INDEX_TABLES, migrate_tables
 from indexer.stores.postgres.postgres_database import PostgresDatabase
 from indexer.stores.postgres.postgres_index import open_postgres_index
 from indexer.stores.postgres.postgres_writes import PostgresWrite
@@ -22,7 +24,7 @@ from indexer.testing import HashEmbedder
 from indexer.types import SearchFilter
 from tests.benchmarks.postgres_search import draw_searches, is_same, write_sample_notes
 from tests.indexer.stores.test_store_contract import EMBEDDER, MADE, keys_of, put, removal
-from tests.postgres import TestDatabases
+from tests.postgres import PostgresServer, TestDatabases
 
 _TODAY = dt.date(2026, 11, 20)
 
@@ -155,3 +157,32 @@ def test_what_a_process_holds_is_void_when_the_database_was_put_back(
     for store, database in zip((mine, other), databases, strict=True):
         store.close()
         database.close()
+
+
+def test_a_pack_outlives_a_restart_of_the_database(tmp_path: Path) -> None:
+    server = PostgresServer(is_durable=True)
+    database = PostgresDatabase(server.address())
+    try:
+        migrate_tables(database, [INDEX_TABLES])
+        store = open_postgres_index(database, "w", tmp_path / "one")
+        store.begin(MADE)
+        put(store, "memory/a.md", ["one", "two"])
+        path, former = store.segments.path(), store.head().generation
+        assert path is not None
+        segment = pack_store(store, path)
+        assert segment is not None and segment.generation == former
+        server.stop()
+        server.start()
+        other = open_postgres_index(database, "w", tmp_path / "two")
+        path, generation = other.segments.path(), other.head().generation
+        assert path is not None and generation != former
+        assert fetch_pack(other, path), "nobody builds it again"
+        fetched = open_segment(path, generation)
+        assert fetched is not None and fetched.revision == segment.revision and fetched.paths == segment.paths
+        assert not fetch_pack(other, path), "it is the newest"
+        # What was built before a set-back is not for what came after it.
+        other.segments.publish(path, generation=former, revision=segment.revision + 1)
+        assert not fetch_pack(other, path)
+    finally:
+        database.close()
+        server.close()

@@ -881,7 +881,7 @@ def test_a_pack_is_fetched_as_it_was_published(store: IndexStore, open_store: Op
     pack, other = tmp_path / "a.pack", open_store()
     pack.write_bytes(bytes(range(256)) * 8_000)
     assert store.segments.fetch(newer_than=0) is None
-    store.segments.publish(pack, revision=3)
+    store.segments.publish(pack, generation=store.head().generation, revision=3)
     pieces = other.segments.fetch(newer_than=0)
     if pieces is None:
         assert isinstance(store, SqliteStore), "its pack is where it was made"
@@ -889,13 +889,15 @@ def test_a_pack_is_fetched_as_it_was_published(store: IndexStore, open_store: Op
     assert b"".join(pieces) == pack.read_bytes()
     assert other.segments.fetch(newer_than=3) is None
     pack.write_bytes(b"smaller")
-    other.segments.publish(pack, revision=5)
+    other.segments.publish(pack, generation=other.head().generation, revision=5)
     assert b"".join(store.segments.fetch(newer_than=3) or ()) == b"smaller"
     store.begin(MADE)
     assert other.segments.fetch(newer_than=0) is None, "it was of another generation"
-    store.segments.publish(pack, revision=1)
-    store.segments.publish(None, revision=0)
+    store.segments.publish(pack, generation=store.head().generation, revision=1)
+    store.segments.publish(None, generation="", revision=0)
     assert other.segments.fetch(newer_than=0) is None
+    store.segments.publish(pack, generation="another", revision=9)
+    assert other.segments.fetch(newer_than=0) is None, "what it was made of may have been taken back"
 
 
 def test_one_machine_packs_at_a_time(store: IndexStore, open_store: Open) -> None:
