@@ -8,7 +8,7 @@
 
 It is recorded for all tests, or for the files that are named, by
 
-    pytest --engine postgres --tier all --record-engine
+    pytest -n 0 --engine postgres --record-engine
 
 which runs what is recorded as about files, too, prints what of it passes now, and takes it out.
 """
@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -114,11 +114,20 @@ class EngineRecord:
         """How a test is about files; empty if it is not recorded."""
         return self._kinds.get(test) or self._kinds.get(function_of(test), "")
 
-    def with_measured(self, measured: Mapping[str, Measured]) -> EngineRecord:
-        """This record, with what was measured in place of the former of the same files, and without what is gone."""
-        files = {file_of(test) for test in measured}
+    def with_measured(self, measured: Mapping[str, Measured], partial: Collection[str] = ()) -> EngineRecord:
+        """This record, with what was measured in place of the former of the same files, and without what is gone.
+
+        Args:
+            measured: What each test showed.
+            partial: The files of which other tests were left out: what is recorded of those stays.
+        """
+        files, functions = {file_of(test) for test in measured}, set(map(function_of, measured))
         others = {function_of(test) for test, seen in measured.items() if not seen.about_files}
-        kinds = {test: kind for test, kind in self._kinds.items() if file_of(test) not in files}
+        kinds = {
+            test: kind
+            for test, kind in self._kinds.items()
+            if file_of(test) not in files or (file_of(test) in partial and function_of(test) not in functions)
+        }
         for test, seen in measured.items():
             if seen.about_files:
                 name = test if function_of(test) in others else function_of(test)
@@ -126,7 +135,7 @@ class EngineRecord:
         with_storage = {file_of(test) for test, seen in measured.items() if seen.has_storage}
         return EngineRecord(
             {kind: frozenset(test for test in kinds if kinds[test] == kind and _is_there(test)) for kind in KINDS},
-            frozenset(filter(_is_there, (self.no_storage - with_storage) | (files - with_storage))),
+            frozenset(filter(_is_there, (self.no_storage - with_storage) | files.difference(partial, with_storage))),
         )
 
     @cached_property
@@ -212,8 +221,10 @@ class EngineRun:
     def __init__(self, config: pytest.Config) -> None:
         self.is_recorded: bool = config.option.record_engine
         self.record = EngineRecord.read()
-        self.measured = dict[str, Measured]()
+        self.measured, self.partial = dict[str, Measured](), set[str]()
         self.files = FilesOfHomes()
+        if self.is_recorded and config.getoption("numprocesses", None):
+            raise pytest.UsageError("--record-engine runs in one process: -n 0")
         self._begun, self._fixtures = 0, set[str]()
         if not hasattr(config, "workerinput"):
             if not is_installed():
@@ -235,6 +246,9 @@ class EngineRun:
         for item in items:
             if reason := excuse(item.nodeid) or ("" if self.is_recorded else self.record.kind(item.nodeid)):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        self.partial.update(file_of(item.nodeid) for item in items)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
@@ -287,11 +301,11 @@ class EngineRun:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if self.is_recorded and not hasattr(session.config, "workerinput"):
-            self.record.with_measured(self.measured).write()
+            self.record.with_measured(self.measured, self.partial).write()
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self.is_recorded:
-            now = self.record.with_measured(self.measured)
+            now = self.record.with_measured(self.measured, self.partial)
             before = {test for test in self.measured if self.record.kind(test)}
             for name in sorted({function_of(test) for test in before if not now.kind(test)}):
                 terminalreporter.write_line(f"not about files any more: {name}")

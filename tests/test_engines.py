@@ -40,6 +40,8 @@ def test_a_record_is_that_of_the_last_run_of_each_file(tmp_path: Path) -> None:
     assert [after.kind(f"{HERE}::{name}") for name in ("test_a", "test_d", "test_e[b]", "test_f[x]")] == [
         "", CHANGES, "", CHANGES,
     ]  # fmt: skip
+    left_out = after.with_measured({f"{HERE}::test_g": Measured()}, partial=[HERE])
+    assert left_out == after, "what was not run is recorded as before, and may open a storage"
     after.write(tmp_path / "engines.json")
     assert EngineRecord.read(tmp_path / "engines.json") == after
 
