@@ -299,9 +299,10 @@ class EngineRun:
                 seen = Measured(seen.has_storage or not kind, seen.about_files or str(kind))
         self.measured[report.nodeid] = seen
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self.is_recorded and not hasattr(session.config, "workerinput"):
-            self.record.with_measured(self.measured, self.partial).write()
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        # What was broken off says nothing of the tests that were to follow.
+        if self.is_recorded and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            EngineRecord.read().with_measured(self.measured, self.partial).write()
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self.is_recorded:

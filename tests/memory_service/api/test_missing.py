@@ -39,7 +39,7 @@ def test_on_this_machine_the_home_is_named(running_server: RunningServer, path: 
     message = message_of(running_server.http.get(path))
     assert running_server.place in message
     # Named once, whoever named it.
-    assert message.count(str(running_server.home)) == 1
+    assert message.count(running_server.place) == 1
 
 
 def test_a_proxy_may_bring_anybody(running_server: RunningServer) -> None:
@@ -54,7 +54,12 @@ def test_a_key_for_one_workspace_shows_no_path(keyed: RunningServer, path: str) 
     assert keyed.place not in message
     assert message.endswith("It was looked for in the workspace team of this server.")
     # Who may see all workspaces may know where they lie.
-    assert str(keyed.home) in message_of(keyed.http.get(path, headers={"X-API-Key": "key-all"}))
+    assert keyed.place in message_of(keyed.http.get(path, headers={"X-API-Key": "key-all"}))
+
+
+def test_a_workspace_that_is_missing_is_of_the_server(keyed: RunningServer) -> None:
+    answer = keyed.http.delete(f"{TEAM}/entries/m000000000000", headers={"X-API-Key": "key-team"})
+    assert message_of(answer).startswith("There is no workspace team in the home of this server. Write a first memory")
 
 
 def test_other_failures_show_no_path_either(keyed: RunningServer) -> None:
@@ -67,11 +72,6 @@ def test_other_failures_show_no_path_either(keyed: RunningServer) -> None:
             assert (str(keyed.home) in answer.json()["error"]["message"]) is shows
     finally:
         (keyed.home / "team").unlink()
-
-
-def test_a_workspace_that_is_missing_is_of_the_server(keyed: RunningServer) -> None:
-    answer = keyed.http.delete(f"{TEAM}/entries/m000000000000", headers={"X-API-Key": "key-team"})
-    assert message_of(answer).startswith("There is no workspace team in the home of this server. Write a first memory")
 
 
 def test_a_route_that_is_missing_was_looked_for_in_no_home(running_server: RunningServer) -> None:
