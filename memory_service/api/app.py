@@ -44,7 +44,7 @@ from memory_service.api.body_limit import BodyLimitMiddleware
 from memory_service.api.errors import defect_answer
 from memory_service.api.idempotency import RepeatedRequests
 from memory_service.api.metrics import Metrics
-from memory_service.api.pages import PAGES, with_requests
+from memory_service.api.pages import PAGES, with_requests, with_roles
 from memory_service.api.pools import Pools
 from memory_service.api.requests import AppState
 from memory_service.api.routes.compactions import compactions_router, flushes_router
@@ -65,7 +65,7 @@ from memory_service.gateway.transit import json_answer
 from memory_service.gateway.upstreams import Upstreams
 from memory_service.home import SearchedPlace
 from memory_service.mcp.endpoint import McpEndpoint
-from memory_service.service import reader_failures
+from memory_service.service import needs, reader_failures
 from memory_service.web.host import Host, PageWork, Runner
 from memory_service.web.mount import PageRoute, is_page
 
@@ -187,7 +187,8 @@ class _App(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """See FastAPI; made once."""
         if self.openapi_schema is None:
-            schemas = with_requests(super().openapi())["components"]["schemas"]
+            document = with_roles(with_requests(super().openapi()), self.routes)
+            schemas = document["components"]["schemas"]
             named_pairs = sorted({**schemas, **errors.error_schemas()}.items())
             schemas.clear()
             schemas.update(named_pairs)
@@ -216,6 +217,10 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
         lifespan=_lifespan,
     )
     app.state.shared = app_state
+    for route in app.routes:
+        # That of the document, which FastAPI has made.
+        assert isinstance(route, Route)
+        needs("none")(route.endpoint)
 
     def place_of(request: Request) -> SearchedPlace:
         workspace = str(request.path_params.get("workspace", ""))
@@ -321,7 +326,7 @@ def _layers(
         Middleware(ObservationMiddleware, metrics=shared.metrics),
         *local,
         Middleware(OneInstance, instance=instance),
-        Middleware(RequireKey, access=access, is_page=is_page),
+        Middleware(RequireKey, access=access),
         Middleware(RefuseEarly, queues=shared.pools.queues, routes=routes),
         Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),
         Middleware(JsonOnly, elsewhere=elsewhere),

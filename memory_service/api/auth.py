@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-import re
 from collections.abc import Callable
 from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
@@ -19,25 +18,20 @@ import anyio.to_thread
 from fastapi import Depends, Path, Request, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 from starlette.datastructures import Headers
-from starlette.routing import Match
+from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memory_service.api.errors import error_answer
 from memory_service.errors import Forbidden, PreconditionFailed, StorageFailed, Unauthorized, UnsupportedMedia
 from memory_service.home import INSTANCE_HEADER, check_workspace, shown_name
 from memory_service.hosts.places import FileAccess
-from memory_service.schemas.keys import KeyRole
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
-from memory_service.service import ALL_RIGHTS, AccessControl, Grant
+from memory_service.service import ALL_RIGHTS, AccessControl, Grant, NeededRole, needed_role
 
 # Headers by which proxies tell whom they ask for; their own address is what the server sees.
 _OF_PROXIES = frozenset({
     "forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip", "cf-connecting-ip",
 })  # fmt: skip
-RAPIDOC_PATH = "/docs/rapidoc.js"
-_OPEN_PATHS = frozenset({"/", "/health/live", "/health/ready", "/version", "/docs", RAPIDOC_PATH, "/openapi.json"})
-# Of a workspace: what is posted only because its question is long.
-_READING_POSTS = re.compile(r"/v1/workspaces/[^/]+/(?:search|context)")
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _KEY_HEADERS = frozenset({b"authorization", b"x-api-key", b"api-key"})
 _bearer = HTTPBearer(auto_error=False, description="A key of the setting api_keys.")
@@ -60,13 +54,11 @@ class RequireKey:
     Args:
         app: What is behind it.
         access: The keys.
-        is_page: Tells of a request whether it is for the page, where people sign in.
     """
 
-    def __init__(self, app: ASGIApp, access: AccessControl, is_page: Callable[[Scope], bool]) -> None:
+    def __init__(self, app: ASGIApp, access: AccessControl) -> None:
         self._app = app
         self._access = access
-        self._is_page = is_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
@@ -80,7 +72,7 @@ class RequireKey:
                 grant = await _grant(self._access, _given_key(Headers(scope=scope)))
         except StorageFailed as error:
             # Who may do what is kept where nothing can be read now; health is told all the same.
-            if scope["path"] not in _OPEN_PATHS:
+            if _needed_role(scope) != "none":
                 await error_answer(error, scope=scope)(scope, receive, send)
                 return
             is_required, grant = True, None
@@ -89,20 +81,17 @@ class RequireKey:
         if is_required:
             # A key of this server is read here alone: no upstream gets it.
             scope["headers"] = [header for header in scope["headers"] if header[0] not in _KEY_HEADERS]
-        if grant is None and self._is_page(scope):
-            # Who has not signed in is asked to there.
-            await self._app(scope, receive, send)
-            return
-        if grant is None and scope["path"] not in _OPEN_PATHS:
+        role = _needed_role(scope) if is_required else "any"
+        if grant is None and role != "none":
             message = "The request has no known key. Send one as `Authorization: Bearer KEY` or `X-API-Key: KEY`."
             await error_answer(Unauthorized(message), scope=scope)(scope, receive, send)
             return
         if grant is not None:
             state["grant"] = grant
-            role = _needed_role(scope["method"], scope["path"])
-            if role is not None and not grant.may(role):
-                message = f"The key has the role {grant.role}, and this needs {role}. Use a key that has it."
-                await error_answer(Forbidden(message), scope=scope)(scope, receive, send)
+            try:
+                grant.check(role)
+            except Forbidden as error:
+                await error_answer(error, scope=scope)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
@@ -115,19 +104,20 @@ async def _grant(access: AccessControl, key: str) -> Grant | None:
     return access.grant(key) if access.knows(key) else await anyio.to_thread.run_sync(access.grant, key)
 
 
-def _needed_role(method: str, path: str) -> KeyRole | None:
-    """The role that a request needs; None where its handler decides, or everybody may."""
-    if path in _OPEN_PATHS or path.startswith(("/w/", "/static/", "/mcp")):
-        # Each tool, and each form of the page, says whether it changes anything.
-        return None
-    if path.startswith("/v1/keys"):
-        return "admin"
-    if path.startswith("/v1/workspaces"):
-        reads = method in ("GET", "HEAD") or (method == "POST" and _READING_POSTS.fullmatch(path))
-        return "read" if reads else "write"
-    if path.startswith(("/v1/hooks", "/v1/compact")):
-        return "write"
-    return "read" if path == "/metrics" else "gateway"
+def _needed_role(scope: Scope) -> NeededRole:
+    """The role that a request needs, by its route; without a route any key is told so."""
+    partly: BaseRoute | None = None
+    for route in scope["app"].routes:
+        match, _ = route.matches(scope)
+        if match is Match.FULL:
+            return role_of(route, scope["method"])
+        partly = partly or (route if match is Match.PARTIAL else None)
+    return role_of(partly, scope["method"]) if partly is not None else "any"
+
+
+def role_of(route: BaseRoute, method: str) -> NeededRole:
+    """The role that a request of a route needs."""
+    return needed_role(getattr(route, "endpoint", route), method)
 
 
 class OneInstance:

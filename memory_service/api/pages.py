@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -18,13 +18,16 @@ from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
-from starlette.routing import Route
+from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute, Route
 
 from memory_service._version import __version__
-from memory_service.api.auth import RAPIDOC_PATH
+from memory_service.api.auth import role_of
 from memory_service.api.examples import REQUESTS
 from memory_service.api.requests import AppState
+from memory_service.service import needs
 
+_RAPIDOC_PATH: Final = "/docs/rapidoc.js"
 _RAPIDOC: Final = Path(__file__).parent / "rapidoc" / "rapidoc-min.js"
 _RAPIDOC_HASH: Final = "sha384-szzoYhqSJqZH8X90KwbBjYL1CMLEa3U7xl/oAZg4ViKpYEY5GVhM+peBQB4u7ANM"
 _POLICY: Final = (
@@ -50,6 +53,7 @@ rapi-doc{height:100vh;width:100%}rapi-doc:not(:defined),rapi-doc:defined~main{di
 </style>"""
 
 
+@needs("none")
 async def _home(request: Request) -> Response:
     headers = {"Vary": "Accept"}
     if "text/html" in request.headers.get("accept", ""):
@@ -58,6 +62,7 @@ async def _home(request: Request) -> Response:
     return JSONResponse({"name": "memory-service", "version": __version__} | links, headers=headers)
 
 
+@needs("none")
 async def _docs(request: Request) -> Response:
     app_state: AppState = request.app.state.shared
     page = await app_state.pools.queues.of("health").run(partial(_page_of, request.app))
@@ -72,6 +77,7 @@ def _page_of(app: FastAPI) -> str:
     return docs_page
 
 
+@needs("none")
 async def _rapidoc(request: Request) -> Response:
     return FileResponse(_RAPIDOC, media_type="text/javascript", headers={"Cache-Control": "max-age=86400"})
 
@@ -80,7 +86,7 @@ async def _rapidoc(request: Request) -> Response:
 PAGES: Final = (
     Route("/", _home, include_in_schema=False),
     Route("/docs", _docs, include_in_schema=False),
-    Route(RAPIDOC_PATH, _rapidoc, include_in_schema=False),
+    Route(_RAPIDOC_PATH, _rapidoc, include_in_schema=False),
 )
 
 
@@ -91,6 +97,24 @@ def with_requests(document: dict[str, Any]) -> dict[str, Any]:
             if "requestBody" in operation:
                 content = operation["requestBody"]["content"]["application/json"]
                 content["example"] = REQUESTS[f"{method.upper()} {path}"]
+    return document
+
+
+def with_roles(document: dict[str, Any], routes: Iterable[BaseRoute]) -> dict[str, Any]:
+    """The document, with the role that each of these routes needs.
+
+    Source: OpenAPI 3.1, "Security Requirement Object": the list of a scheme may hold the names of roles.
+    """
+    for route in routes:
+        if not isinstance(route, APIRoute) or not route.include_in_schema:
+            continue
+        for method in route.methods or ():
+            operation, role = document["paths"][route.path_format][method.lower()], role_of(route, method)
+            if role == "none":
+                operation["description"] += "\n\nNo key is needed."
+            else:
+                operation["description"] += f"\n\nRole of the key: `{role}`."
+                operation["security"] = [{scheme: [role]} for scheme in document["components"]["securitySchemes"]]
     return document
 
 
@@ -119,7 +143,7 @@ def _docs_page(document: dict[str, Any]) -> str:
         'regular-font="system-ui, sans-serif" mono-font="ui-monospace, monospace" show-header="false" '
         'allow-server-selection="false" show-method-in-nav-bar="as-colored-text" use-path-in-nav-bar="false">'
         f"</rapi-doc><main>{''.join(_reference(document))}</main>"
-        f'<script src="{RAPIDOC_PATH}" integrity="{_RAPIDOC_HASH}" defer></script></body></html>'
+        f'<script src="{_RAPIDOC_PATH}" integrity="{_RAPIDOC_HASH}" defer></script></body></html>'
     )
 
 

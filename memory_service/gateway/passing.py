@@ -27,6 +27,7 @@ from memory_service.gateway.chat import ChatCompletions
 from memory_service.gateway.exchange import Exchange, GatewayRuntime
 from memory_service.gateway.messages import AnthropicMessages
 from memory_service.gateway.transit import PassedAnswer, json_answer
+from memory_service.service import needs
 
 if TYPE_CHECKING:
     from memory_service.gateway.upstreams import CallProtocol
@@ -74,6 +75,7 @@ def dialect_of(path: str, scope: Scope) -> Dialect:
 
 
 def _endpoint(runtime: GatewayRuntime) -> Callable[[Request], Awaitable[Response]]:
+    @needs("gateway")
     async def pass_on(request: Request) -> Response:
         path = request.path_params["provider_path"]
         dialect = dialect_of(path, request.scope)

@@ -18,7 +18,7 @@ from memory_service.gateway.exchange import Exchange, GatewayRuntime, Mode
 from memory_service.gateway.messages import AnthropicMessages
 from memory_service.gateway.responses import OpenAIResponses
 from memory_service.gateway.transit import beginning_of, json_answer
-from memory_service.service import CallOverview
+from memory_service.service import CallOverview, needs
 
 _LISTING_SECONDS = 10.0
 # Deeper than any body of a client. Python's own limit is 1,000 calls, of which each level may take several.
@@ -54,6 +54,7 @@ def gateway_router(
     ours = runtime.service.settings.gateway.provider_compaction == "ours"
 
     @router.post("/chat/completions", summary="Chat completions", response_class=Response, openapi_extra=_BODY)
+    @needs("gateway")
     async def chat_completions(
         request: Request, workspace: NamedWorkspace = None, session: NamedSession = None, mode: ModeHeader = None
     ) -> Response:
@@ -64,6 +65,7 @@ def gateway_router(
         return await _answer(runtime, ChatCompletions(), request, workspace, session, mode)
 
     @router.post("/responses", summary="Responses", response_class=Response, openapi_extra=_BODY)
+    @needs("gateway")
     async def responses(
         request: Request, workspace: NamedWorkspace = None, session: NamedSession = None, mode: ModeHeader = None
     ) -> Response:
@@ -75,6 +77,7 @@ def gateway_router(
         return await _answer(runtime, OpenAIResponses(), request, workspace, session, mode)
 
     @router.post("/responses/compact", summary="Compacted response", response_class=Response, openapi_extra=_BODY)
+    @needs("gateway")
     async def compact_response(
         request: Request, workspace: NamedWorkspace = None, session: NamedSession = None, mode: ModeHeader = None
     ) -> Response:
@@ -85,6 +88,7 @@ def gateway_router(
         return await _answer(runtime, OpenAIResponses(compacts=True), request, workspace, session, mode, "/compact")
 
     @router.post("/messages", summary="Messages", response_class=Response, openapi_extra=_BODY)
+    @needs("gateway")
     async def messages(
         request: Request, workspace: NamedWorkspace = None, session: NamedSession = None, mode: ModeHeader = None
     ) -> Response:
@@ -95,11 +99,13 @@ def gateway_router(
         return await _answer(runtime, AnthropicMessages(ours=ours), request, workspace, session, mode)
 
     @router.post("/messages/count_tokens", summary="Tokens of messages", response_class=Response, openapi_extra=_BODY)
+    @needs("gateway")
     async def count_tokens(request: Request) -> Response:
         """Anthropic's count of tokens for messages as they are sent here, without what memory would change."""
         return await _answer(runtime, AnthropicMessages(), request, None, None, "off", "/count_tokens")
 
     @router.get("/models", summary="Models", response_class=Response)
+    @needs("gateway")
     async def models(request: Request) -> Response:
         """The models of all upstreams, in a shape that OpenAI's and Anthropic's clients read."""
         return json_answer(await _listed_models(runtime, request.headers), 200, {})

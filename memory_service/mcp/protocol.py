@@ -153,8 +153,7 @@ def http_manager(service: MemoryService, run: tools.RunTool, *, max_body_bytes: 
             workspace=state.workspace,
             session_id=state.session_id,
             shows_home=state.shows_home,
-            may_read=state.may_read,
-            may_write=state.may_write,
+            grant=state.grant,
         )
 
     return StreamableHTTPSessionManager(

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel, ValidationError
 
-from memory_service.errors import Forbidden, InvalidRequest, MemoryServiceError
+from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.home import SearchedPlace
 from memory_service.schemas import entries
 from memory_service.schemas import tools as values
 from memory_service.schemas.base import fault_in
+from memory_service.schemas.keys import KeyRole
 from memory_service.schemas.status import Status
+from memory_service.service import ALL_RIGHTS, Grant
 
 if TYPE_CHECKING:
     from memory_service.service import MemoryService
@@ -48,16 +50,14 @@ class CallPlace:
     Attributes:
         session_id: The conversation of the caller, if that is known.
         shows_home: Whether the caller may know where the home lies.
-        may_read: Whether the caller's key lets it see what is remembered.
-        may_write: Whether it lets it change something.
+        grant: What the caller's key lets it do.
     """
 
     service: MemoryService
     workspace: str
     session_id: str | None = None
     shows_home: bool = True
-    may_read: bool = True
-    may_write: bool = True
+    grant: Grant = ALL_RIGHTS
 
     def error_message(self, error: MemoryServiceError) -> str:
         """The message of an error, in which what is missing comes with the place where it was looked for."""
@@ -102,6 +102,11 @@ class Tool:
     destroys: bool = False
     kind: ToolKind = "read"
 
+    @property
+    def role(self) -> KeyRole:
+        """The role that a call needs."""
+        return "write" if self.writes else "read"
+
     def input_schema(self) -> dict[str, Any]:
         """JSON Schema of its arguments; what it leaves out is checked all the same."""
         schema = self.arguments.model_json_schema()
@@ -128,10 +133,7 @@ def call(name: str, arguments: Mapping[str, Any], place: CallPlace) -> Result:
         checked_arguments = tool.arguments.model_validate(dict(arguments))
     except ValidationError as error:
         raise InvalidRequest(_explain(tool, error.errors()[0])) from None
-    if not (place.may_write if tool.writes else place.may_read):
-        raise Forbidden(
-            f"The key may not use the tool {name}. Use a key with the role {'write' if tool.writes else 'read'}."
-        )
+    place.grant.check(tool.role, f"the tool {name}")
     return tool.run(place, checked_arguments)
 
 

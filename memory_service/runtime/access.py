@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
-from memory_service.errors import NotFound, StorageFailed
+from memory_service.errors import Forbidden, NotFound, StorageFailed
 from memory_service.home import check_workspace
 from memory_service.schemas.keys import EVERY_WORKSPACE, AccessKey, KeyRole, MadeKey, NewKey
 from memory_service.storage.record_store import RecordKind, RecordStore
@@ -33,6 +33,8 @@ _UNREADABLE: Final[Mapping[str, Any]] = {
     "hash": "", "name": "cannot be read; withdraw it", "role": "read", "workspaces": (), "created_at": None,
     "expires_at": "1970-01-01T00:00:00+00:00",
 }  # fmt: skip
+# What a request needs: a role, any key (who answers looks closer), or none.
+NeededRole: TypeAlias = KeyRole | Literal["any", "none"]
 # What a role includes.
 _MAY: Final[Mapping[KeyRole, frozenset[KeyRole]]] = {
     "read": frozenset({"read"}),
@@ -65,13 +67,40 @@ class Grant:
         """True if it is for a workspace."""
         return self.is_for_all or workspace in self.workspaces
 
-    def may(self, role: KeyRole) -> bool:
+    def may(self, role: NeededRole) -> bool:
         """True if its role includes another one."""
-        return role in _MAY[self.role]
+        return role in ("any", "none") or role in _MAY[self.role]
+
+    def check(self, role: NeededRole, what: str = "this") -> None:
+        """Refuse what another role is needed for.
+
+        Raises:
+            Forbidden: Its role does not include that one.
+        """
+        if not self.may(role):
+            raise Forbidden(f"The key has the role {self.role}, and {what} needs {role}. Use a key that has it.")
 
 
 # Of a request that needs no key.
 ALL_RIGHTS: Final = Grant()
+_Answerer = TypeVar("_Answerer", bound=Callable[..., Any])
+_ROLE: Final = "needed_role"
+
+
+def needs(role: NeededRole) -> Callable[[_Answerer], _Answerer]:
+    """Decorator of a function that answers requests, at any door: what these need."""
+
+    def decorate(answerer: _Answerer) -> _Answerer:
+        setattr(answerer, _ROLE, role)
+        return answerer
+
+    return decorate
+
+
+def needed_role(answerer: object, method: str) -> NeededRole:
+    """The role that a request needs: that of its answerer; without one `read` to look, `write` for other methods."""
+    role: NeededRole | None = getattr(answerer, _ROLE, None)
+    return role or ("read" if method in ("GET", "HEAD") else "write")
 
 
 class AccessControl:

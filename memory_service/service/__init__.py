@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memory_service.llm.translation import TranslatedCall, UpstreamAnswer, end_translating, translate_call
     from memory_service.messages.response_items import TRIGGER, items_of_messages, messages_of_items
     from memory_service.messages.server_events import EventSplitter, ServerEvent, Unreadable
-    from memory_service.runtime.access import ALL_RIGHTS, AccessControl, Grant
+    from memory_service.runtime.access import ALL_RIGHTS, AccessControl, Grant, NeededRole, needed_role, needs
     from memory_service.runtime.change_reports import SyncedChange
     from memory_service.runtime.display import SessionDetails, ShownMessage, shown_prompt
     from memory_service.runtime.events import Subscription
@@ -45,6 +45,7 @@ __all__ = [
     "Grant",
     "KeyedAnswers",
     "MemoryService",
+    "NeededRole",
     "Recording",
     "ServerEvent",
     "SessionDetails",
@@ -64,6 +65,8 @@ __all__ = [
     "messages_of_items",
     "migrate_storage",
     "move_storage",
+    "needed_role",
+    "needs",
     "open_at_once",
     "preset_settings",
     "reader_failures",
@@ -84,7 +87,7 @@ _MODULES = {
     "memory_service.storage.sample": ("SAMPLES", "Recording", "copy_sample"),
     "memory_service.messages.response_items": ("TRIGGER", "items_of_messages", "messages_of_items"),
     "memory_service.messages.server_events": ("EventSplitter", "ServerEvent", "Unreadable"),
-    "memory_service.runtime.access": ("ALL_RIGHTS", "AccessControl", "Grant"),
+    "memory_service.runtime.access": ("ALL_RIGHTS", "AccessControl", "Grant", "NeededRole", "needed_role", "needs"),
     "memory_service.runtime.index_answers": ("reader_failures",),
     "memory_service.runtime.display": ("SessionDetails", "ShownMessage", "shown_prompt"),
     "memory_service.runtime.events": ("Subscription",),

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+if TYPE_CHECKING:
+    from memory_service.service import NeededRole
 
 from memory_service.web.host import Host
 
@@ -18,6 +23,8 @@ class PageRoute(BaseRoute):
         host: What the server gives it.
     """
 
+    # Who has not signed in is asked to; each view says what it needs.
+    needed_role: Final[NeededRole] = "none"
     # What counts and logs requests names them by this.
     path = "/w/{page}"
 

@@ -20,6 +20,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from memory_service.errors import Forbidden, MemoryServiceError
+from memory_service.service import needed_role
 from memory_service.web.host import Host, PageWork
 from memory_service.web.render import HEADERS, LANGUAGE_COOKIE, page_language, render
 from memory_service.web.views import facts, files, health, keys, overview, receipt_pages, review, search_page, sessions
@@ -108,7 +109,7 @@ def make_site(host: Host) -> Starlette:
 
 def _endpoint(host: Host, view: _View, kind: PageWork) -> Callable[[Request], object]:
     async def answer(request: Request) -> Response:
-        visit = await visit_of(host, request)
+        visit = await visit_of(host, request, needed_role(view, request.method))
         response: Response = await host.run(kind, partial(view, visit))
         return response
 

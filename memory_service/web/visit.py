@@ -18,7 +18,7 @@ from memory_service.errors import Forbidden, InvalidRequest, NotFound, StorageFa
 from memory_service.web.render import HEADERS, Language, page_language, render
 
 if TYPE_CHECKING:
-    from memory_service.service import Grant, MemoryService
+    from memory_service.service import Grant, MemoryService, NeededRole
     from memory_service.web.host import Host
 
 FORM_COOKIE: Final = "page_form"
@@ -134,8 +134,8 @@ class SignInNeeded(Exception):
     """The visitor has no key yet."""
 
 
-async def visit_of(host: Host, request: Request) -> Visit:
-    """The visit of a request.
+async def visit_of(host: Host, request: Request, role: NeededRole = "read") -> Visit:
+    """The visit of a request that needs a role.
 
     Raises:
         SignInNeeded: It has no key.
@@ -148,8 +148,7 @@ async def visit_of(host: Host, request: Request) -> Visit:
         grant = await host.run("read", partial(host.service.access.signed_grant, request.cookies.get(SIGN_COOKIE, "")))
     if grant is None:
         raise SignInNeeded
-    if not grant.may("read") or (request.method == "POST" and not grant.may("write")):
-        raise Forbidden(f"The key has the role {grant.role}, which may not do this. Sign in with another one.")
+    grant.check(role)
     if workspace and not grant.allows(workspace):
         raise Forbidden("The key is not for this workspace. Sign in with one of it.")
     token = form_token(request)

@@ -283,14 +283,14 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "what begins like a key is one": _mutant(
             access,
-            "if hmac.compare_digest(settings_key, raw):",
-            "if raw.startswith(settings_key):",
+            'return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()',
+            'return hashlib.sha256(key.encode("utf-8", "replace")[:3]).hexdigest()',
             _keyed(keys.check_what_is_no_key_opens_nothing),
         ),
         "a page needs no key": _mutant(
             auth,
-            'if grant is None and scope["path"] not in _OPEN_PATHS:',
-            'if grant is None and not scope["path"].startswith("/v"):',
+            'if grant is None and role != "none":',
+            'if grant is None and scope["path"].startswith("/v"):',
             _keyed(keys.check_what_is_no_key_opens_nothing),
         ),
         "what ends like localhost is this machine": _mutant(
@@ -331,8 +331,8 @@ PLANTED: Mapping[str, Planted] = MappingProxyType(
         ),
         "the body is judged before the key": _mutant(
             app,
-            "        Middleware(RequireKey, access=access, is_page=is_page),\n        Middleware(RefuseEarly, queues=shared.pools.queues, routes=routes),\n        Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),\n",
-            "        Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),\n        Middleware(RequireKey, access=access, is_page=is_page),\n        Middleware(RefuseEarly, queues=shared.pools.queues, routes=routes),\n",
+            "        Middleware(RequireKey, access=access),\n        Middleware(RefuseEarly, queues=shared.pools.queues, routes=routes),\n        Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),\n",
+            "        Middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes),\n        Middleware(RequireKey, access=access),\n        Middleware(RefuseEarly, queues=shared.pools.queues, routes=routes),\n",
             _keyed(keys.check_the_key_comes_before_the_body),
         ),
         "a call that timed out is sent again": _mutant(

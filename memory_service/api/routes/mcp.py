@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+if TYPE_CHECKING:
+    from memory_service.service import NeededRole
 
 from memory_service.api.auth import shows_home, workspace_of
 from memory_service.errors import Forbidden
@@ -16,9 +20,12 @@ class McpRoute:
     """Checks the origin, the workspace and the session of a request, and hands it on.
 
     Args:
-        endpoint: Speaks the protocol; it finds `workspace`, `session_id`, `shows_home`, `may_read` and `may_write`
-            in the state of the request.
+        endpoint: Speaks the protocol; it finds `workspace`, `session_id`, `shows_home` and `grant` in the state of
+            the request.
     """
+
+    # Each tool says what it needs.
+    needed_role: Final[NeededRole] = "any"
 
     def __init__(self, endpoint: ASGIApp) -> None:
         self._endpoint = endpoint
@@ -33,7 +40,6 @@ class McpRoute:
         _check_origin(headers)
         state = scope["state"]
         state["workspace"] = workspace_of(headers, state["grant"])
-        state["may_read"], state["may_write"] = state["grant"].may("read"), state["grant"].may("write")
         state["session_id"] = headers.get("x-memory-session")
         state["shows_home"] = shows_home(Request(scope))
         await self._endpoint(scope, receive, send)

@@ -23,6 +23,7 @@ from memory_service.api.requests import (
     json_response,
     well_encoded,
 )
+from memory_service.service import needs
 
 memories_router = APIRouter(
     prefix="/v1/workspaces/{workspace}",
@@ -308,6 +309,7 @@ search_router = APIRouter(prefix="/v1/workspaces/{workspace}", tags=["search"], 
     summary="Search the memories",
     responses=success_response(200, examples.RESULTS) | error_responses(400, 401, 403, 404, 413, 422, 503),
 )
+@needs("read")
 @in_queue("search")
 def search(workspace: WorkspaceName, body: schemas.SearchRequest, shared: Shared) -> Response:
     """The passages that answer a question, best first, by meaning and by words.
@@ -334,6 +336,7 @@ context_router = APIRouter(
     summary="Make a context for a prompt",
     responses=success_response(200, examples.CONTEXT) | error_responses(413),
 )
+@needs("read")
 @in_queue("context")
 def context(workspace: WorkspaceName, body: schemas.ContextRequest, shared: Shared) -> Response:
     """The memories that a prompt needs, as a block that is never over the budget, wrapper included."""

@@ -20,7 +20,7 @@ from memory_service.api.examples import success_response
 from memory_service.api.metrics import CONTENT_TYPE
 from memory_service.api.requests import Once, SessionId, Shared, in_queue
 from memory_service.api.streams import EVENT_SCHEMA, comes_true, event_stream, last_event_id
-from memory_service.service import Grant
+from memory_service.service import Grant, needs
 
 status_router = APIRouter(prefix="/v1/workspaces", tags=["status"])
 
@@ -204,6 +204,7 @@ _NUMBERS: dict[int | str, dict[str, Any]] = {
 @health_router.get(
     "/health/live", summary="Whether the server lives", responses=success_response(200, examples.HEALTHY)
 )
+@needs("none")
 async def live() -> schemas.Health:
     """Always ok: who gets this answer talks to a living server."""
     return schemas.Health(status="ok")
@@ -214,6 +215,7 @@ async def live() -> schemas.Health:
     summary="Whether the server can serve",
     responses=success_response(200, examples.HEALTHY) | _UNREADY,
 )
+@needs("none")
 @in_queue("health")
 def ready(shared: Shared, response: Response) -> schemas.Health:
     """Unavailable while the model is loading or the home cannot be used; ok without a model that failed to load."""
@@ -226,6 +228,7 @@ def ready(shared: Shared, response: Response) -> schemas.Health:
 
 
 @health_router.get("/version", summary="What is running", responses=success_response(200, examples.VERSION))
+@needs("none")
 async def version(shared: Shared) -> schemas.Version:
     """Version of the server, and its embedding model."""
     return schemas.Version(version=__version__, embedding_model=shared.service.embedding_model)

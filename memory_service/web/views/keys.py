@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from memory_service.errors import Forbidden, InvalidRequest
+from memory_service.errors import InvalidRequest
 from memory_service.schemas.base import make_request
 from memory_service.schemas.keys import NewKey
+from memory_service.service import needs
 from memory_service.web.visit import Visit
 
 
+@needs("admin")
 def keys_page(visit: Visit) -> Response:
     """All keys, and a form for a new one."""
-    _require_admin(visit)
     return visit.page("keys", keys=visit.service.access.keys(), new_key=None)
 
 
+@needs("admin")
 def change_keys(visit: Visit) -> Response:
     """Make a key, which this page alone shows, or withdraw one."""
-    _require_admin(visit)
     if key_id := visit.form.get("withdraw", ""):
         visit.service.access.withdraw(key_id)
         return visit.go("/keys")
@@ -34,8 +35,3 @@ def change_keys(visit: Visit) -> Response:
     )
     new_key = visit.service.access.make(new)
     return visit.page("keys", keys=visit.service.access.keys(), new_key=new_key)
-
-
-def _require_admin(visit: Visit) -> None:
-    if not visit.grant.may("admin"):
-        raise Forbidden("The keys are an admin's. Sign in with a key of the role admin.")

@@ -14,10 +14,15 @@ from mcp import Client
 
 from indexer.testing import HashEmbedder
 from memory_service import AsyncMemoryClient, Forbidden, MemoryClient, NotFound, Unauthorized
+from memory_service.api.auth import role_of
 from memory_service.api.server import _check_exposure
 from memory_service.errors import InvalidRequest
+from memory_service.mcp import tools
 from memory_service.schemas.keys import KeyRole, NewKey
-from memory_service.service import MemoryService
+from memory_service.service import MemoryService, NeededRole
+from memory_service.service import needed_role as role_needed
+from memory_service.web import site
+from memory_service.web.views.keys import change_keys, keys_page
 from tests.memory_service.api.test_document import CONTRACT
 from tests.memory_service.cli.commands import CommandLine
 from tests.memory_service.client.colours import COLOURS
@@ -161,7 +166,9 @@ def test_tools_hold_the_role(keyed: Keyed, role: KeyRole) -> None:
         results = {name: await client.call_tool(name, arguments) for name, arguments in calls.items()}
         done = [name for name, result in results.items() if not result.is_error]
         forbidden = [
-            name for name, result in results.items() if result.is_error and "may not use" in failure_of(result)
+            name
+            for name, result in results.items()
+            if result.is_error and f"the tool {name} needs" in failure_of(result)
         ]
         return done, forbidden
 
@@ -192,10 +199,70 @@ def test_hooks_need_a_key_that_writes(keyed: Keyed) -> None:
         assert answer.status_code == (200 if role in ("write", "admin") else 403), (role, answer.text)
 
 
-def test_other_paths_of_providers_are_the_gateways(keyed: Keyed) -> None:
-    for path in ("/v1/embeddings", "/v1/files", "/v1/audio/speech"):
-        answer = keyed.server.http.post(path, json={}, headers=bearer(keyed.keys["read"]))
-        assert answer.status_code == 403 and "this needs gateway" in answer.text, path
+def test_other_paths_of_providers_are_the_gateways(keyed: Keyed, tmp_path: Path) -> None:
+    with gateway(tmp_path / "home") as gate:
+        key = gate.server.app.state.shared.service.access.make(NewKey(name="x", role="read")).key
+        for path in ("/v1/embeddings", "/v1/files", "/v1/audio/speech"):
+            answer = gate.server.http.post(path, json={}, headers=bearer(key))
+            assert answer.status_code == 403 and "this needs gateway" in answer.text, path
+            assert gate.server.http.post(path, json={}).status_code == 401, path
+            # Without an upstream there is no such path.
+            assert keyed.server.http.post(path, json={}, headers=bearer(keyed.keys["read"])).status_code == 404
+            assert keyed.server.http.post(path, json={}).status_code == 401
+        assert not gate.upstream.requests
+
+
+# Routes of the app that the document does not have.
+HIDDEN: dict[tuple[str, str], NeededRole] = {
+    ("GET", "/openapi.json"): "none",
+    ("GET", "/docs"): "none",
+    ("GET", "/docs/rapidoc.js"): "none",
+    ("GET", "/"): "none",
+    # Its views and tools say what each needs.
+    ("GET", "/w/{page}"): "none",
+    ("POST", "/w/{page}"): "none",
+    ("POST", "/mcp"): "any",
+}
+PROVIDERS = "/v1/{provider_path}"
+
+
+def test_every_route_of_the_app_has_the_role_that_is_right(tmp_path: Path) -> None:
+    with gateway(tmp_path / "home") as gate:
+        app = gate.server.app
+        seen = set[tuple[str, str]]()
+        for route in app.routes:
+            path = str(getattr(route, "path_format", None) or getattr(route, "path", ""))
+            for method in sorted(getattr(route, "methods", None) or ("GET", "POST")):
+                pair = ("GET" if method == "HEAD" else method, path)
+                expected = HIDDEN.get(pair) or ("gateway" if path == PROVIDERS else needed_role(*pair) or "none")
+                assert role_of(route, method) == expected, (method, path)
+                seen.add(pair)
+        assert {*ROUTES, *HIDDEN, ("DELETE", PROVIDERS)} <= seen
+        assert {pair for pair in seen if pair[1] != PROVIDERS} == {*ROUTES, *HIDDEN}
+
+
+def test_the_document_and_its_page_tell_the_role_of_each_operation(keyed: Keyed) -> None:
+    document, page = keyed.server.http.get("/openapi.json").json(), keyed.server.http.get("/docs").text
+    for method, path in ROUTES:
+        operation, role = document["paths"][path][method.lower()], needed_role(method, path)
+        if role is None:
+            assert "security" not in operation and operation["description"].endswith("No key is needed.")
+        else:
+            assert operation["security"] == [{"HTTPBearer": [role]}, {"APIKeyHeader": [role]}], path
+            assert operation["description"].endswith(f"Role of the key: `{role}`."), path
+    assert page.count("Role of the key: <code>write</code>.") == sum(needed_role(*pair) == "write" for pair in ROUTES)
+
+
+def test_every_view_of_the_page_and_every_tool_has_the_role_that_is_right() -> None:
+    views = {(method, path): role_needed(view, method) for path, method, view, _ in site._VIEWS}
+    assert set(views.values()) == {"read", "write"}
+    assert all((role == "write") == (method == "POST") for (method, _), role in views.items())
+    assert {role_needed(view, method) for view in (keys_page, change_keys) for method in ("GET", "POST")} == {"admin"}
+    roles = {name: tool.role for name, tool in tools.tools().items()}
+    assert roles == {
+        "search": "read", "get": "read", "fetch": "read", "context": "read", "status": "read", "remember": "write",
+        "forget": "write",
+    }  # fmt: skip
 
 
 def test_a_gateway_key_asks_models_and_nothing_else(tmp_path: Path) -> None:
