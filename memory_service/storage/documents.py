@@ -118,6 +118,14 @@ class DocumentStore(Protocol):
             NotFound: There is none, and no revision was named.
         """
 
+    def set_time(self, path: str, modified_at: dt.datetime) -> None:
+        """Gives a document the time of its last change, which a copy has from what it is a copy of.
+
+        Raises:
+            NotFound: There is no such document.
+        """
+        ...
+
     def writing(self) -> AbstractContextManager[None]:
         """Keeps all other writers of the service out, in this process and in others; people with an editor stay.
 

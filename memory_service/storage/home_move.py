@@ -21,7 +21,7 @@ from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFai
 from memory_service.sessions.codec import draft_copy, encode
 from memory_service.sessions.records import Record, TrimRecord
 from memory_service.storage.base import SEALING_KEY, Storage, WorkspaceStorage
-from memory_service.storage.documents import DocumentStore
+from memory_service.storage.documents import DocumentStore, ListedDocument
 from memory_service.storage.logs import LogStore, SessionLog
 from memory_service.storage.record_store import RecordKind, RecordStore, StoredRecord
 
@@ -204,6 +204,7 @@ class _Move:
         self._ends = ends
         self._progress = progress
         self.remains = list[str]()
+        self._times = dict[tuple[str, str], dt.datetime]()
 
     def parts(self, name: str, *, copies: bool) -> Iterator[PartMove]:
         """The parts of a workspace, copied if they are to be, as they are in both places then."""
@@ -262,9 +263,11 @@ class _Move:
         records = storage.workspace(name).records if name else storage.records
         if name:
             workspace = storage.workspace(name)
-            for path in workspace.documents.scan().documents:
+            for path, document in workspace.documents.scan().documents.items():
+                if storage is self._source:
+                    self._times[name, path] = document.modified_at
                 with suppress(NotFound):
-                    items[MovePart.DOCUMENTS, path] = _hash_of_document(workspace.documents, path)
+                    items[MovePart.DOCUMENTS, path] = _hash_of_document(workspace.documents, document)
             for session_id in _sessions(workspace.logs):
                 with suppress(NotFound):
                     items[MovePart.SESSIONS, session_id] = _hash_of_log(workspace.logs.open(session_id))
@@ -298,7 +301,9 @@ class _Move:
         elif part is MovePart.RECORDS:
             self._copy_record(_records_of(self._source, name), _records_of(self._target, name), key)
         elif part is MovePart.DOCUMENTS:
-            _copy_document(self._source.workspace(name).documents, self._target.workspace(name).documents, key)
+            target = self._target.workspace(name).documents
+            _copy_document(self._source.workspace(name).documents, target, key)
+            target.set_time(key, self._times[name, key])
         else:
             _copy_log(self._source.workspace(name), self._target.workspace(name), key)
 
@@ -364,9 +369,10 @@ def _foreign_logs(workspace: str, logs: LogStore) -> Iterator[str]:
             yield f"{workspace}: the session {row.session_id} is the log of another program, which it stays with"
 
 
-def _hash_of_document(documents: DocumentStore, path: str) -> ItemHash:
-    digest, size_bytes = hashlib.sha256(), 0
-    for piece in documents.pieces(path):
+def _hash_of_document(documents: DocumentStore, document: ListedDocument) -> ItemHash:
+    """The hash of the time of a document's last change and of its content."""
+    digest, size_bytes = hashlib.sha256(f"{document.modified_at.astimezone(dt.UTC):%FT%T.%f}\n".encode()), 0
+    for piece in documents.pieces(document.path):
         digest.update(piece)
         size_bytes += len(piece)
     return ItemHash(digest.hexdigest(), size_bytes)

@@ -6,6 +6,7 @@ even where a standby or a backup does not know the last ones; a path is a name a
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from struct import Struct
@@ -46,6 +47,9 @@ _APPEND: Final[LiteralString] = """
 UPDATE documents SET content = content || %(raw)s, revision = %(revision)s, changed_at = clock_timestamp()
 WHERE ws = %(ws)s AND path = %(path)s AND revision = %(before)s RETURNING 1"""
 
+_SET_TIME: Final[LiteralString] = (
+    "UPDATE documents SET changed_at = %(modified_at)s WHERE ws = %(ws)s AND path = %(path)s RETURNING 1"
+)
 _REMOVE: Final[LiteralString] = (
     "DELETE FROM documents WHERE ws = %(ws)s AND path = %(path)s "
     "AND (%(revision)s::bigint IS NULL OR revision = %(revision)s) RETURNING 1"
@@ -148,6 +152,12 @@ class PostgresDocuments:
         if not is_done and expected is None:
             raise _no_document(path)
         return is_done
+
+    def set_time(self, path: str, modified_at: dt.datetime) -> None:
+        """Gives a document the time of its last change."""
+        _check(path)
+        if not self._rows.are_there or not self._rows.write(_SET_TIME, {"path": path, "modified_at": modified_at}):
+            raise _no_document(path)
 
     def writing(self) -> AbstractContextManager[None]:
         """Keeps all other writers of the service out."""

@@ -115,6 +115,12 @@ class InMemoryDocuments:
         del self._there[path]
         return True
 
+    def set_time(self, path: str, modified_at: dt.datetime) -> None:
+        """Give a document the time of its last change."""
+        if self.revision(path) is None:
+            raise NotFound(f"There is no document {path}. List them.")
+        self._there[path] = (*self._there[path][:2], modified_at)
+
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Keep all other writers out."""

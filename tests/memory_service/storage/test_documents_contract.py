@@ -221,6 +221,18 @@ def test_a_revision_tells_contents_of_one_size_apart(store: DocumentStore) -> No
     assert len(seen) == 10
 
 
+def test_a_document_is_given_its_time(store: DocumentStore) -> None:
+    store.replace("MEMORY.md", b"one", expected=None)
+    before, at = store.revision("MEMORY.md"), dt.datetime(1999, 12, 31, 23, 59, 59, 999_999, dt.UTC)
+    store.set_time("MEMORY.md", at)
+    assert store.scan().documents["MEMORY.md"].modified_at == at
+    assert store.read("MEMORY.md").raw == b"one"
+    assert store.append("MEMORY.md", b"two", expected=store.revision("MEMORY.md")) not in (None, before)
+    assert store.scan().documents["MEMORY.md"].modified_at > at
+    with pytest.raises(NotFound):
+        store.set_time("memory/none.md", at)
+
+
 def test_those_that_have_a_word_are_named(store: DocumentStore) -> None:
     put(store, PAGE, b"x" * (1 << 20) + "备用钥匙".encode())
     put(store, "MEMORY.md", b"- other\n")

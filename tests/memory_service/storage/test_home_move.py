@@ -63,6 +63,7 @@ def fill(storage: Storage) -> None:
         )
         documents.replace("memory/2026-11-20.md", b"- Deploys go out on Tuesdays.\n" * 99, expected=None)
         documents.replace("memory/deep/er/empty.md", b"", expected=None)
+        documents.set_time("MEMORY.md", dt.datetime(2024, 2, 29, 23, 59, 59, 123457, dt.UTC))
         url = "data:image/png;base64," + base64.b64encode(PNG + name.encode()).decode()
         image = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}
         log = begin(storage.workspace(name).logs, "support-42")
@@ -126,7 +127,9 @@ def test_all_is_in_the_target_as_it_was_in_the_source(places: tuple[Place, Place
     assert one.stored_secret(SEALING_KEY) == other.stored_secret(SEALING_KEY) is not None
     for name in ("default", "team"):
         here, there = one.workspace(name), other.workspace(name)
-        for path in here.documents.scan().documents:
+        times = [{p: d.modified_at for p, d in each.documents.scan().documents.items()} for each in (here, there)]
+        assert times[0] == times[1] and len(times[0]) == 3
+        for path in times[0]:
             assert there.documents.read(path).raw == here.documents.read(path).raw
         assert list(there.logs.open("other").read()) == list(here.logs.open("other").read())
         log, copy = here.logs.open("support-42"), there.logs.open("support-42")
@@ -181,7 +184,7 @@ def test_what_is_written_meanwhile_is_named_and_the_next_run_takes_it(places: tu
     )
     second = move(source, target)
     assert second.is_complete and not second.was_finished
-    assert counts(second)["team", "documents"] == (2, 0), "it was copied as it was then"
+    assert counts(second)["team", "documents"] == (2, 1), "its content was copied as it was then, its time as before"
     assert [row.session_id for row in target().workspace("team").logs.list()] == ["support-42"]
     assert move(source, target).was_finished
 
