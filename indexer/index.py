@@ -502,23 +502,16 @@ class Index:
         fingerprint = self.fingerprint
         return scrub_others(self._store, self._sync.rebuild_runner(fingerprint, SyncControl()), fingerprint)
 
-    def passages_of(self, paths: Collection[str]) -> tuple[StoredPassage, ...]:
-        """The passages that the index holds of some files."""
-        if self.is_missing:
-            return ()
-        with self._store.reading():
-            return tuple(passage for path in paths for passage in passages_of(self._store, path))
-
-    def last_passage(self, path: str) -> StoredPassage | None:
-        """The last passage that the index holds of a file; None if it holds none.
+    def passages_of(self, paths: Collection[str], *, first: int = 0) -> tuple[StoredPassage, ...]:
+        """The passages that the index holds of some files, from a position on; from -1, the last one of each alone.
 
         Raises:
             StoreError: The index cannot be read.
         """
         if self.is_missing:
-            return None
+            return ()
         with self._store.reading():
-            return next(iter(passages_of(self._store, path, first=-1)), None)
+            return tuple(passage for path in paths for passage in passages_of(self._store, path, first=first))
 
     def erased_passages(self, before: Collection[StoredPassage], paths: Collection[str]) -> ErasedPassages:
         """Look everywhere in the index for passages that some files held before, and hold no more.

@@ -107,7 +107,7 @@ class LongTermMemory:
         self._was_filled = False
         self._rests = rests
         self._sessions = DeferredRefresh(self._index_sessions, rests=rests)
-        self._just_said = UnindexedMessages(logs, index.last_passage, lambda path: self._indexed_passages([path]) or ())
+        self._just_said = UnindexedMessages(logs, lambda path, first: index.passages_of([path], first=first))
         self._searching = ConcurrencyProbe()
         self._large = DeferredRefresh(
             lambda paths: sync_files(self.index, paths, cancelled=lambda: self._large.is_closed), rests=rests

@@ -51,19 +51,12 @@ class UnindexedMessages:
 
     Args:
         logs: Gives the logs of the workspace.
-        last: The last passage that the index has of a log, by its path.
-        known: All that it has of one; asked where a log does not go on behind that passage.
+        passages: The passages that the index has of a log, by its path, from a position on; from -1, the last one.
     """
 
-    def __init__(
-        self,
-        logs: OpenLogs,
-        last: Callable[[str], StoredPassage | None],
-        known: Callable[[str], Collection[StoredPassage]],
-    ) -> None:
+    def __init__(self, logs: OpenLogs, passages: Callable[[str, int], Collection[StoredPassage]]) -> None:
         self._open_logs = logs
-        self._last = last
-        self._known = known
+        self._passages = passages
         self._numbers = count(1)
         self._logs: dict[str, _Log] = {}
         self._live: SessionKeywordSearch | None = None
@@ -133,21 +126,23 @@ class UnindexedMessages:
 
     def _waiting(self, path: str, log: SessionLog) -> Iterator[tuple[int, Passage]]:
         """The passages at the end of a log that the index does not have, as it will hold them, and their places."""
-        last = None
-        with suppress(IndexerError):  # the search says why it cannot be read
-            last = self._last(path)
+        last = next(iter(self._stored(path, -1)), None)
         raw, is_whole = log.tail(_END_BYTES)
         behind = _behind(raw, last) if last else None
         if behind is None:
-            pairs = {
-                (passage.passage.start_line, passage.passage.text) for passage in (self._known(path) if last else ())
-            }
+            stored = self._stored(path, 0) if last else ()
+            pairs = {(passage.passage.start_line, passage.passage.text) for passage in stored}
             # Lines of OpenClaw's are numbered by their place, which the end alone does not tell.
             read = split_transcript(raw) if is_whole or not is_openclaw(raw) else []
             behind = [
                 each_passage for each_passage in read if (each_passage.start_line, each_passage.text) not in pairs
             ]
         return enumerate(behind, last.ordinal + 1 if last else 0)
+
+    def _stored(self, path: str, first: int) -> Collection[StoredPassage]:
+        with suppress(IndexerError):  # the search says why it cannot be read
+            return self._passages(path, first)
+        return ()
 
 
 def _hit(part: _Said, message: FoundMessage) -> Hit:

@@ -24,7 +24,7 @@ ALL = SearchFilter()
 def just_said(root: Path, *known: StoredPassage) -> UnindexedMessages:
     """What an index has not heard of that has these passages of every log."""
     return UnindexedMessages(
-        cache(lambda: LogFolder(root / "sessions")), lambda _: known[-1] if known else None, lambda _: known
+        cache(lambda: LogFolder(root / "sessions")), lambda _, first: known[-1:] if first else known
     )
 
 
@@ -95,7 +95,7 @@ def test_what_is_said_next_is_found_by_the_same_search_and_what_was_trimmed_is_n
     log = tmp_path / "sessions/talk.jsonl"
     passages, rounds = known_of(split_transcript(log.read_bytes())), 0
     said = UnindexedMessages(
-        cache(lambda: LogFolder(tmp_path / "sessions")), lambda _: passages[-1], lambda _: passages
+        cache(lambda: LogFolder(tmp_path / "sessions")), lambda _, first: passages[-1:] if first else passages
     )
 
     def lines() -> list[int]:
