@@ -126,11 +126,11 @@ class UnindexedMessages:
 
     def _waiting(self, path: str, log: SessionLog) -> Iterator[tuple[int, Passage]]:
         """The passages at the end of a log that the index does not have, as it will hold them, and their places."""
-        last = next(iter(self._stored(path, -1)), None)
+        last = next(iter(self._passages_from(path, -1)), None)
         raw, is_whole = log.tail(_END_BYTES)
         behind = _behind(raw, last) if last else None
         if behind is None:
-            stored = self._stored(path, 0) if last else ()
+            stored = self._passages_from(path, 0) if last else ()
             pairs = {(passage.passage.start_line, passage.passage.text) for passage in stored}
             # Lines of OpenClaw's are numbered by their place, which the end alone does not tell.
             read = split_transcript(raw) if is_whole or not is_openclaw(raw) else []
@@ -139,7 +139,7 @@ class UnindexedMessages:
             ]
         return enumerate(behind, last.ordinal + 1 if last else 0)
 
-    def _stored(self, path: str, first: int) -> Collection[StoredPassage]:
+    def _passages_from(self, path: str, first: int) -> Collection[StoredPassage]:
         with suppress(IndexerError):  # the search says why it cannot be read
             return self._passages(path, first)
         return ()
