@@ -236,7 +236,8 @@ class Index:
         calibration: Calibration | None = None,
     ) -> None:
         self.source = FileSource(source) if isinstance(source, Path) else source
-        self._embedder = embedder
+        # True if its model is chosen by what is written, so that it may move to another.
+        self.is_chosen_for = isinstance(embedder, LanguageChoice)
         self._store = open_store(store, _folder_of(self.source)) if isinstance(store, str) else store
         self._compatibility = IndexCompatibility(self._store, embedder, WritingSample(self.source).read)
         self._today = today
@@ -305,11 +306,6 @@ class Index:
     def embedder(self) -> Embedder | None:
         """The model that questions are embedded with; None for none."""
         return self._compatibility.embedder(self._store.head().fingerprint) or self._compatibility.target_embedder
-
-    @property
-    def is_chosen_for(self) -> bool:
-        """True if its model is chosen by what is written, so that it may move to another."""
-        return isinstance(self._embedder, LanguageChoice)
 
     def moves(self) -> bool:
         """True if another model is chosen by what is written now; the present one serves until a full sync."""
