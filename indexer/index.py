@@ -236,6 +236,7 @@ class Index:
         calibration: Calibration | None = None,
     ) -> None:
         self.source = FileSource(source) if isinstance(source, Path) else source
+        self._embedder = embedder
         # True if its model is chosen by what is written, so that it may move to another.
         self.is_chosen_for = isinstance(embedder, LanguageChoice)
         self._store = open_store(store, _folder_of(self.source)) if isinstance(store, str) else store
