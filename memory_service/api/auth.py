@@ -34,7 +34,7 @@ _OF_PROXIES = frozenset({
 })  # fmt: skip
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _KEY_HEADERS = frozenset({b"authorization", b"x-api-key", b"api-key"})
-_bearer = HTTPBearer(auto_error=False, description="A key of the setting api_keys.")
+_bearer = HTTPBearer(auto_error=False, description="A key that was made, or one of the setting api_keys.")
 _key_header = APIKeyHeader(name="X-API-Key", auto_error=False, description="The same key, in a header of its own.")
 
 # In the document alone: what does not match is answered 400, with what to do.

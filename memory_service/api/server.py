@@ -38,7 +38,7 @@ from memory_service.api.errors import error_answer
 from memory_service.api.requests import AppState
 from memory_service.config import Settings, load_settings
 from memory_service.errors import ConnectionFailed, InvalidRequest, MemoryServiceError, TooManyRequests, retry_headers
-from memory_service.home import announce_server, new_instance
+from memory_service.home import PREFIX, announce_server, new_instance
 from memory_service.service import AccessControl, MemoryService
 
 _log = logging.getLogger("memory_service.api")
@@ -293,16 +293,22 @@ def _read_keys_anew(settings: Settings, access: AccessControl) -> None:
 
 
 def _check_exposure(settings: Settings) -> None:
-    """Refuse an address that others can reach without a key, of the settings or of the home.
+    """Refuse to serve without a key, of settings or home, where others reach the address or a client has one.
 
     Raises:
-        InvalidRequest: They could.
+        InvalidRequest: There is none.
         StorageFailed: The keys of the home cannot be read.
     """
-    if settings.api_keys or is_loopback(settings.host):
+    has_clients_key = bool(os.environ.get(f"{PREFIX}API_KEY"))
+    if settings.api_keys or (is_loopback(settings.host) and not has_clients_key):
         return
     with MemoryService(settings) as service:
         is_required = any(service.access.keys())
+    if not is_required and has_clients_key:
+        raise InvalidRequest(
+            f"{PREFIX}API_KEY is the key of a client, and the server would serve without any. Make one with "
+            f"`memory-service keys add NAME`, set {PREFIX}API_KEYS=key:workspace, or unset it."
+        )
     if not is_required:
         raise InvalidRequest(
             f"The host {settings.host} can be reached by others, and there is no API key. Make one with "

@@ -22,7 +22,7 @@ from memory_service.service import without_collector
     envvar="MEMORY_SERVICE_HOME",
     help="Folder of the workspaces.  [default: ~/.memory-service]",
 )
-@click.option("--host", help="Address to listen on; other than loopback needs api_keys.  [default: 127.0.0.1]")
+@click.option("--host", help="Address to listen on; other than loopback needs a key.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 picks a free one.  [default: 8765]")
 @click.option("--watch/--no-watch", default=True, show_default=True, help="Index what changes on disk at once.")
 def serve(home: Path | None, host: str | None, port: int | None, watch: bool) -> None:
@@ -33,16 +33,8 @@ def serve(home: Path | None, host: str | None, port: int | None, watch: bool) ->
     with without_collector():
         from memory_service.api.server import serve as run
         from memory_service.config import load_settings
-        from memory_service.errors import InvalidRequest
-        from memory_service.home import PREFIX
 
-    settings = load_settings(home=home_of(home), host=host, port=port)
-    if os.environ.get(f"{PREFIX}API_KEY") and not settings.api_keys:
-        raise InvalidRequest(
-            f"{PREFIX}API_KEY is the key of a client, and the server would serve without any. "
-            f"Set {PREFIX}API_KEYS=key:workspace, or unset it."
-        )
-    run(settings, watch=watch)
+    run(load_settings(home=home_of(home), host=host, port=port), watch=watch)
 
 
 def _workspace_of(project: str, place: Place, url: str | None) -> str:
@@ -57,7 +49,11 @@ def _workspace_of(project: str, place: Place, url: str | None) -> str:
 
 @click.command()
 @click.option("--url", envvar="MEMORY_SERVICE_URL", help="Address of a running server to use instead of the home.")
-@click.option("--api-key", envvar="MEMORY_SERVICE_API_KEY", help="Key for that server; better in the environment.")
+@click.option(
+    "--api-key",
+    envvar="MEMORY_SERVICE_API_KEY",
+    help="Key for that server, or for the home if it has keys; better in the environment.",
+)
 @click.option("--project", help="Folder of a project, whose own memory it is; --workspace is then without meaning.")
 @with_place
 def mcp(place: Place, url: str | None, api_key: str | None, project: str | None) -> None:
@@ -81,4 +77,4 @@ def mcp(place: Place, url: str | None, api_key: str | None, project: str | None)
         with without_collector():
             from memory_service.mcp.stdio import serve_stdio
 
-        serve_stdio(place.home, workspace)
+        serve_stdio(place.home, workspace, api_key or "")

@@ -12,12 +12,13 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memory_service.errors import Forbidden, Unauthorized
 from memory_service.mcp import tools
 from memory_service.mcp.opening import answer_first
-from memory_service.service import without_collector
+from memory_service.service import ALL_RIGHTS, without_collector
 
 if TYPE_CHECKING:
-    from memory_service.service import MemoryService
+    from memory_service.service import Grant, MemoryService
 
 _log = logging.getLogger("memory_service.mcp")
 
@@ -68,8 +69,14 @@ class LazyService:
             _log.warning("%s", error)
 
 
-def serve_stdio(home: Path | None, workspace: str) -> None:
-    """Serve a workspace of a home to the host that started this process, until its input ends."""
+def serve_stdio(home: Path | None, workspace: str, api_key: str = "") -> None:
+    """Serve a workspace of a home to the host that started this process, until its input ends.
+
+    Args:
+        home: The folder; None for the one of the settings.
+        workspace: The workspace.
+        api_key: The key whose rights the host has; without one those of the files' owner, who started it.
+    """
     lazy = LazyService(home)
     package = threading.Thread(target=_load_package, name="protocol", daemon=True)
     package.start()
@@ -81,13 +88,30 @@ def serve_stdio(home: Path | None, workspace: str) -> None:
         from memory_service.mcp.protocol import speak_stdio
 
         speak_stdio(
-            lambda: tools.CallPlace(service=lazy.get(), workspace=workspace),
+            lambda: _place(lazy.get(), workspace, api_key),
             lazy.warm_up,
             history.lines,
             history.answered,
         )
     finally:
         lazy.close()
+
+
+def _place(service: MemoryService, workspace: str, api_key: str) -> tools.CallPlace:
+    """The memory that a call is for, with the rights of a key; looked up at each call, as it may be withdrawn.
+
+    Raises:
+        Unauthorized: The key is none of this home.
+        Forbidden: It is for another workspace.
+    """
+    grant: Grant | None = ALL_RIGHTS
+    if api_key and service.access.is_required():
+        grant = service.access.grant(api_key)
+    if grant is None:
+        raise Unauthorized("The key of the tools is none of this home. Start `memory-service mcp` with another one.")
+    if not grant.allows(workspace):
+        raise Forbidden("The key is not for this workspace. Use a key of it, or one for '*'.")
+    return tools.CallPlace(service=service, workspace=workspace, grant=grant)
 
 
 def _load_package() -> None:

@@ -27,7 +27,7 @@ from tests.memory_service.api.test_document import CONTRACT
 from tests.memory_service.cli.commands import CommandLine
 from tests.memory_service.client.colours import COLOURS
 from tests.memory_service.gateway.talking import gateway, user
-from tests.memory_service.mcp.hosts import ENGLISH, answer_of, by_http, failure_of
+from tests.memory_service.mcp.hosts import ENGLISH, answer_of, by_http, by_stdio, failure_of
 from tests.serving import NO_TLS, RunningServer, own_process, serving, settings
 
 ROLES: tuple[KeyRole, ...] = ("read", "write", "admin", "gateway")
@@ -178,6 +178,30 @@ def test_tools_hold_the_role(keyed: Keyed, role: KeyRole) -> None:
     assert done == {"read": reads, "gateway": []}.get(role, [*reads, "remember"])
     if role in ("read", "gateway"):
         assert contents(keyed.server.home) == before
+
+
+def test_a_host_that_starts_the_tools_has_the_rights_of_its_key(cli_home: CommandLine) -> None:
+    service = MemoryService(settings(cli_home.home, embedding_model="none"))
+    service.remember("default", ENGLISH)
+    keys = {role: service.access.make(NewKey(name=role, role=role)) for role in ROLES}
+    other = service.access.make(NewKey(name="other", workspaces=["team"]))
+
+    async def use(client: Client) -> tuple[bool, str]:
+        found = await client.call_tool("search", {"query": "deploys"})
+        stored = await client.call_tool("remember", {"text": "Of a host."})
+        if not found.is_error:
+            service.access.withdraw(keys["read"].key_id)
+            time.sleep(KNOWN_SECONDS)
+            found = await client.call_tool("search", {"query": "deploys"})
+            return stored.is_error, failure_of(found)
+        return stored.is_error, failure_of(found)
+
+    assert by_stdio(cli_home.home, use, "--api-key", keys["gateway"].key)[1].startswith("The key has the role gateway")
+    assert "not for this workspace" in by_stdio(cli_home.home, use, "--api-key", other.key)[1]
+    is_refused, words = by_stdio(cli_home.home, use, environment={"MEMORY_SERVICE_API_KEY": keys["read"].key})
+    assert is_refused and "none of this home" in words, "it was withdrawn while the host was there"
+    assert [entry.text for entry in service.entries("default").entries] == [ENGLISH]
+    service.close()
 
 
 def test_tools_hold_the_workspaces_of_a_key(keyed: Keyed) -> None:
