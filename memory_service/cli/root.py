@@ -38,9 +38,9 @@ _COMMANDS = {
     "sync": "sync",
     "migrate": "migrate",
     "keys": "keys",
-    "operations": "index",
-    "status": "index",
-    "doctor": "index",
+    "operations": "status",
+    "status": "status",
+    "doctor": "status",
 }
 
 
