@@ -5,12 +5,16 @@
 A server of its own waits for the disk at each commit. Each client appends a question and an answer to its own sessions:
 one client alone, all of them in one process, and in two processes, by turns, on the database and in files on the same
 disk. The best round counts, as other work on the machine only takes away; the ratios are those that must be reached.
+What bounds them is told beside: milliseconds of one `fdatasync`, and processor milliseconds of an append, those of the
+clients and those of the database. One client waits for the disk; many can do no more than the processors.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -64,11 +68,13 @@ def append_for_seconds(store: LogStore, name: str, clients: int, seconds: float,
 
 def _work(place: str, name: str, clients: int, seconds: float) -> None:
     """A process of clients, which says when it is ready, and waits for a line to begin."""
+    started_at = list[float]()
 
     def ready() -> None:
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         sys.stdin.readline()
+        started_at.append(time.process_time())
 
     if place.startswith("postgresql://"):
         database = PostgresDatabase(place, connections=clients)
@@ -76,11 +82,11 @@ def _work(place: str, name: str, clients: int, seconds: float) -> None:
         database.close()
     else:
         count = append_for_seconds(LogFolder(Path(place)), name, clients, seconds, ready)
-    sys.stdout.write(f"{count}\n")
+    sys.stdout.write(f"{count} {time.process_time() - started_at[0]}\n")
 
 
-def measure(place: str, name: str, clients: int, processes: int, seconds: float) -> float:
-    """Appends a second of some clients in some processes."""
+def measure(place: str, name: str, clients: int, processes: int, seconds: float) -> tuple[float, float]:
+    """Appends a second of some clients in some processes, and processor milliseconds of these for each."""
     command = [sys.executable, "-m", "tests.benchmarks.postgres_writes", "--work", place]
     workers = [
         subprocess.Popen(
@@ -95,8 +101,30 @@ def measure(place: str, name: str, clients: int, processes: int, seconds: float)
         assert worker.stdin is not None
         worker.stdin.write("\n")
         worker.stdin.flush()
-    counts = [int(worker.communicate()[0]) for worker in workers]
-    return sum(counts) / seconds
+    answers = [worker.communicate()[0].split() for worker in workers]
+    count = sum(int(answer[0]) for answer in answers)
+    return count / seconds, sum(float(answer[1]) for answer in answers) * 1e3 / max(1, count)
+
+
+def server_seconds(postmaster: int) -> float:
+    """Processor time of a server: of its processes, and of those that have ended."""
+    children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+    fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in (str(postmaster), *children)]
+    ticks = [*fields[0][11:15], *(ticks for own in fields[1:] for ticks in own[11:13])]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
+def disk_ms(folder: str) -> float:
+    """Milliseconds until the disk has a page, the middle of some."""
+    times = list[float]()
+    with tempfile.TemporaryFile(dir=folder) as file:
+        for _ in range(50):
+            file.write(bytes(8_192))
+            file.flush()
+            begin = time.perf_counter()
+            os.fdatasync(file.fileno())
+            times.append(time.perf_counter() - begin)
+    return round(statistics.median(times) * 1e3, 2)
 
 
 def main() -> None:
@@ -117,15 +145,22 @@ def main() -> None:
             make_tables(server.address())
             places = {"postgresql": server.address(), "files": folder}
             cases = {"one": (1, 1), "one_process": (arguments.clients, 1), "two_processes": (arguments.clients, 2)}
-            best = defaultdict[str, dict[str, float]](dict)
+            best, cpu = defaultdict[str, dict[str, float]](dict), dict[str, list[float]]()
             for turn in range(arguments.rounds):
                 for case, (clients, processes) in cases.items():
                     for engine, place in places.items():
-                        rate = measure(place, f"{case}-{turn}", clients, processes, arguments.seconds)
-                        best[engine][case] = round(max(rate, best[engine].get(case, 0)), 1)
+                        spent = server_seconds(server.process_id)
+                        rate, own_ms = measure(place, f"{case}-{turn}", clients, processes, arguments.seconds)
+                        spent = server_seconds(server.process_id) - spent
+                        if rate > best[engine].get(case, 0):
+                            best[engine][case] = round(rate, 1)
+                            database_ms = spent * 1e3 / (rate * arguments.seconds)
+                            cpu[f"{engine} {case}"] = [round(own_ms, 3), round(database_ms, 3)]
             for engine, rates in best.items():
                 ratios = {f"{case}_ratio": round(rates[case] / rates["one"], 1) for case in list(cases)[1:]}
-                sys.stdout.write(json.dumps({"engine": engine, "appends_per_second": rates, **ratios}) + "\n")
+                bounds = {case: cpu[f"{engine} {case}"] for case in cases}
+                row = {"engine": engine, "appends_per_second": rates, **ratios, "cpu_ms_own_and_database": bounds}
+                sys.stdout.write(json.dumps({**row, "disk_ms": disk_ms(folder)}) + "\n")
         finally:
             server.close()
 
