@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar, cast
 from urllib.parse import unquote
 
 import anyio
@@ -24,6 +24,7 @@ _LISTING_SECONDS = 10.0
 # Deeper than any body of a client. Python's own limit is 1,000 calls, of which each level may take several.
 _MOST_DEPTH = 150
 _NO_DATE = "1970-01-01T00:00:00Z"
+_Answerer = TypeVar("_Answerer", bound=Callable[..., Any])
 _MODES = ("on", "read-only", "off")
 
 NamedWorkspace = Annotated[
@@ -46,6 +47,12 @@ _BODY: dict[str, Any] = {
 }
 
 
+def _post(router: APIRouter, path: str, summary: str) -> Callable[[_Answerer], _Answerer]:
+    """Decorator of a function that answers a call of a client."""
+    add = router.post(path, summary=summary, response_class=Response, openapi_extra=_BODY)
+    return lambda answerer: add(needs("gateway")(answerer))
+
+
 def gateway_router(
     runtime: GatewayRuntime, *, dependencies: Sequence[params.Depends], error_responses: dict[int | str, dict[str, Any]]
 ) -> APIRouter:
@@ -53,8 +60,7 @@ def gateway_router(
     router = APIRouter(prefix="/v1", tags=["gateway"], dependencies=dependencies, responses=error_responses)
     ours = runtime.service.settings.gateway.provider_compaction == "ours"
 
-    @router.post("/chat/completions", summary="Chat completions", response_class=Response, openapi_extra=_BODY)
-    @needs("gateway")
+    @_post(router, "/chat/completions", "Chat completions")
     async def chat_completions(
         request: Request, workspace: NamedWorkspace = None, session: NamedSession = None, mode: ModeHeader = None
     ) -> Response:
@@ -64,8 +70,7 @@ def gateway_router(
         """
         return await _answer(runtime, ChatCompletions(), request, workspace, session, mode)
 
-    @router.post("/responses", summary="Responses", response_class=Response, openapi_extra=_BODY)
-    @needs("gateway")
+    @_post(router, "/responses", "Responses")
     async def responses(
         request: Request, workspace: NamedWorkspace = None, session: NamedSession = None, mode: ModeHeader = None
     ) -> Response:
@@ -76,8 +81,7 @@ def gateway_router(
         """
         return await _answer(runtime, OpenAIResponses(), request, workspace, session, mode)
 
-    @router.post("/responses/compact", summary="Compacted response", response_class=Response, openapi_extra=_BODY)
-    @needs("gateway")
+    @_post(router, "/responses/compact", "Compacted response")
     async def compact_response(
         request: Request, workspace: NamedWorkspace = None, session: NamedSession = None, mode: ModeHeader = None
     ) -> Response:
@@ -87,8 +91,7 @@ def gateway_router(
         """
         return await _answer(runtime, OpenAIResponses(compacts=True), request, workspace, session, mode, "/compact")
 
-    @router.post("/messages", summary="Messages", response_class=Response, openapi_extra=_BODY)
-    @needs("gateway")
+    @_post(router, "/messages", "Messages")
     async def messages(
         request: Request, workspace: NamedWorkspace = None, session: NamedSession = None, mode: ModeHeader = None
     ) -> Response:
@@ -98,8 +101,7 @@ def gateway_router(
         """
         return await _answer(runtime, AnthropicMessages(ours=ours), request, workspace, session, mode)
 
-    @router.post("/messages/count_tokens", summary="Tokens of messages", response_class=Response, openapi_extra=_BODY)
-    @needs("gateway")
+    @_post(router, "/messages/count_tokens", "Tokens of messages")
     async def count_tokens(request: Request) -> Response:
         """Anthropic's count of tokens for messages as they are sent here, without what memory would change."""
         return await _answer(runtime, AnthropicMessages(), request, None, None, "off", "/count_tokens")

@@ -224,10 +224,9 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             passing = SearchFilter(
                 sources=tuple(sources), path_prefix=path_prefix, tags=checked_tags(tags), since=since, until=until
             )
-            most = search_answers.looked_at(limit, min_score, min_relevance)
             results = self._workspaces.readable(workspace).search(
                 query,
-                limit=most,
+                limit=search_answers.looked_at(limit, min_score, min_relevance),
                 mode=mode,
                 passing=passing,
                 explain=explain,
