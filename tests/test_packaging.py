@@ -43,7 +43,6 @@ MADE = (
     "sessions/blobs/3f/3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea",
 )
 MODELS = ("indexer/embeddings/e5_model", "indexer/embeddings/minilm_model")
-RAPIDOC = "memory_service/api/rapidoc"
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("hatchling") is None, reason="hatchling builds the wheel: pip install '.[test]'"
@@ -126,8 +125,7 @@ def test_it_holds_what_is_written_into_hosts(wheel: Path) -> None:
 
 def test_it_names_all_licences(wheel: Path) -> None:
     licences = {name.partition(".dist-info/licenses/")[2] for name in names(wheel)}
-    assert {"LICENSE", *(f"{model}/LICENSE" for model in MODELS), f"{RAPIDOC}/LICENSE"} <= licences
-    assert f"{RAPIDOC}/rapidoc-min.js" in names(wheel)
+    assert {"LICENSE", *(f"{model}/LICENSE" for model in MODELS)} <= licences
 
 
 def sample() -> set[str]:

@@ -418,3 +418,68 @@ ERRORS = {
     )
 }
 ERASED_MESSAGES = schemas.ErasedMessages(session_id="support-42", seqs=[12], compactions=["c31"], erased=_PROOF)
+
+_SESSION = f"{_W}/sessions/{{session_id}}"
+# The same by the Python client, where it has a call for it; `memory` is a `MemoryClient`.
+CALLS: dict[str, str] = {
+    "GET /v1/keys": "memory.keys()",
+    "POST /v1/keys": 'memory.make_key("help desk", role="write", workspaces=["support"])',
+    "DELETE /v1/keys/{key_id}": 'memory.withdraw_key("0123456789ab")',
+    "POST /v1/compact": 'memory.compact_messages([{"role": "user", "content": "When do we deploy?"}], 8_000)',
+    "GET /version": "memory.version()",
+    f"POST {_W}/memories": 'memory.remember("Deploys go out on Tuesdays.", tags=["ops"])',
+    f"GET {_W}/memories": "memory.files()",
+    f"GET {_W}/memories/{{path}}": 'memory.get("memory/2026-11-20.md", start_line=5, lines=10)',
+    f"PUT {_W}/memories/{{path}}": 'memory.put("memory/deploys.md", "# Deploys\\n")',
+    f"DELETE {_W}/memories/{{path}}": 'memory.delete("memory/deploys.md")',
+    f"GET {_W}/entries": 'memory.entries(tags=["ops"])',
+    f"GET {_W}/entries/{{memory_id}}": 'memory.entry("m0123456789ab")',
+    f"PATCH {_W}/entries/{{memory_id}}": 'memory.edit("m0123456789ab", text="Deploys go out on Wednesdays.")',
+    f"POST {_W}/forget": 'memory.forget(query="the Lisbon office", dry_run=True)',
+    f"POST {_W}/search": 'memory.search("when do we deploy?", limit=6)',
+    f"POST {_W}/context": 'memory.context("when do we deploy?", budget_tokens=500)',
+    f"GET {_W}/receipts": "memory.receipts(limit=5)",
+    f"GET {_W}/receipts/{{receipt_id}}": 'memory.receipt("r20261120-0123456789abcdef")',
+    f"GET {_W}/facts": "memory.changed_facts()",
+    f"POST {_W}/facts/distinctions": 'memory.distinguish("Ana lives in Lisbon", "Ana moved to Porto")',
+    f"POST {_W}/reindex": "memory.start_reindex()",
+    f"GET {_W}/operations": "memory.operations()",
+    f"GET {_W}/operations/{{operation_id}}": 'memory.operation("op-0123456789abcdef")',
+    f"DELETE {_W}/operations/{{operation_id}}": 'memory.cancel("op-0123456789abcdef")',
+    f"GET {_W}/status": "memory.status()",
+    f"GET {_W}/events": "for event in memory.events():\n    print(event)",
+    f"GET {_W}/sessions": "memory.sessions()",
+    f"DELETE {_SESSION}": 'memory.delete_session("support-42")',
+    f"POST {_W}/sessions": (
+        'memory.session("support-42", context_window=16_000).append({"role": "user", "content": "When do we deploy?"})'
+    ),
+    **{
+        f"{route} {_SESSION}{place}": f'memory.session("support-42").{call}'
+        for route, place, call in (
+            ("GET", "", "status()"),
+            ("PATCH", "", "update(context_window=32_000)"),
+            ("POST", "/messages", 'append({"role": "user", "content": "When do we deploy?"})'),
+            ("GET", "/messages", 'messages("log")'),
+            ("GET", "/messages/{seq}", "message(12)"),
+            ("DELETE", "/messages/{seq}", "erase(12)"),
+            ("POST", "/context", 'context(system_prompt="You help.")'),
+            ("POST", "/conversation", 'conversation([{"role": "user", "content": "When do we deploy?"}])'),
+            ("POST", "/overflow", 'overflow("This model\'s maximum context length is 8192 tokens.")'),
+            ("POST", "/compact", "compact(force=True)"),
+            ("GET", "/compactions", "compactions()"),
+            ("POST", "/compactions/{compaction_id}/undo", 'undo("c41")'),
+            ("GET", "/prompts", "prompts()"),
+            ("POST", "/flush", "flush()"),
+            ("GET", "/flush-prompt", "flush_prompt()"),
+            ("POST", "/pins", 'pin("Never promise a delivery date.")'),
+            ("GET", "/pins", "pins()"),
+            ("DELETE", "/pins/{pin_id}", 'unpin("p0123456789ab")'),
+            ("POST", "/pending", 'pending(["call_1"])'),
+            ("POST", "/trim", "trim(keep_last=200)"),
+            ("POST", "/restore", "restore()"),
+            ("GET", "/search", 'search("deploy")'),
+            ("GET", "/idle", "wait_idle()"),
+        )
+    },
+    f"GET {_SESSION}/events": 'for event in memory.session("support-42").events():\n    print(event)',
+}

@@ -35,7 +35,7 @@
     }
     if (key === "j" || key === "k") move(key === "j" ? 1 : -1);
     else if (key === "Enter" && item && event.target === item) item.querySelector("a[href]")?.click();
-    else if (key === "?") document.getElementById("help").showModal();
+    else if (key === "?") document.getElementById("help")?.showModal();
     else if (key === "/" && document.getElementById("q")) document.getElementById("q").focus();
     else {
       const link = document.querySelector(`[data-key="${CSS.escape(key)}"]`);
@@ -47,6 +47,16 @@
   document.addEventListener("htmx:after:swap", () => {
     if (!item?.isConnected) item = null;
     item?.classList.add("at");
+  });
+
+  const filter = document.querySelector("[data-filter]");
+  if (filter) filter.hidden = false;
+  filter?.addEventListener("input", () => {
+    const words = filter.value.toLowerCase().split(/\s+/);
+    for (const each of document.querySelectorAll(filter.dataset.filter)) {
+      const text = `${each.title} ${each.textContent}`.toLowerCase();
+      each.hidden = !words.every((word) => text.includes(word));
+    }
   });
 
   const main = () => document.getElementById("main");

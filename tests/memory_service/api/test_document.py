@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from base64 import b64encode
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from html import escape, unescape
-from pathlib import Path
-from typing import Any
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
 
 import pytest
 from pydantic import ValidationError
@@ -17,8 +17,9 @@ from starlette.routing import Route
 
 from memory_service import schemas
 from memory_service._version import __version__
-from memory_service.api import pages
-from memory_service.api.examples import REQUESTS
+from memory_service.api.examples import CALLS, REQUESTS
+from memory_service.client import MemoryClient
+from memory_service.errors import Conflict, NotFound
 from memory_service.schemas.base import Request
 from tests.serving import RunningServer
 
@@ -129,7 +130,7 @@ def test_pages_and_mcp_are_the_only_routes_outside_the_document(running_server: 
     hidden = {
         route.path for route in running_server.app.routes if isinstance(route, Route) and not route.include_in_schema
     }
-    assert hidden == {"/", "/docs", "/docs/rapidoc.js", "/openapi.json", "/mcp"}
+    assert hidden == {"/", "/docs", "/openapi.json", "/mcp"}
 
 
 def test_every_operation_says_what_it_does_and_gives(document: dict[str, Any]) -> None:
@@ -182,16 +183,16 @@ def test_the_page_can_be_read_without_scripts_or_network(running_server: Running
         assert f'<h3 id="{name}">' in page.text
         for field, schema in shape["properties"].items():
             meaning = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(schema["description"]))
-            assert re.search(rf"<code>{field}</code> \(.*\): {re.escape(meaning)}", page.text)
-    assert "<code>limit</code> (integer, default 6): " in page.text
+            assert re.search(rf"<code>{field}</code></th><td>.*</td><td>{re.escape(meaning)}</td>", page.text)
+    assert "<code>limit</code></th><td>integer, default 6</td>" in page.text
     anchors, links = re.findall(r' id="([^"]+)"', page.text), re.findall(r'href="#([^"]+)"', page.text)
     assert set(links) <= set(anchors) and len(anchors) == len(set(anchors))
-    assert page.text.index("<main>") < page.text.index("<script")
+    assert "Role of the key: <code>admin</code>" in page.text and "curl -X POST http://127.0.0.1:8765/v1/" in page.text
 
 
 def test_the_page_has_contents_by_subject_and_examples(running_server: RunningServer, document: dict[str, Any]) -> None:
     page = running_server.http.get("/docs").text
-    contents = page.partition("<h2>Contents</h2>")[2].partition("</ul>")[0]
+    contents = page.partition('<nav id="contents"')[2].partition("</nav>")[0]
     for tag in document["tags"]:
         assert f'<a href="#{tag["name"]}">{tag["name"]}</a>' in contents and f'<h2 id="{tag["name"]}">' in page
     for _, _, operation in operations(document):
@@ -199,7 +200,7 @@ def test_the_page_has_contents_by_subject_and_examples(running_server: RunningSe
         for body in [operation.get("requestBody", {}), *operation["responses"].values()]:
             example = body.get("content", {}).get("application/json", {}).get("example")
             assert example is None or escape(json.dumps(example, indent=2, ensure_ascii=False)) in page
-    assert "`" not in re.sub(r"(?s)<pre>.*?</pre>", "", page)
+    assert "`" not in re.sub(r"(?s)<pre.*?</pre>", "", page)
 
 
 def test_every_request_has_an_example_that_its_shape_takes(document: dict[str, Any]) -> None:
@@ -223,19 +224,60 @@ def test_pages_ask_no_other_host(running_server: RunningServer, path: str) -> No
     policy = dict(each.strip().split(" ", 1) for each in page.headers["content-security-policy"].split(";"))
     assert policy["default-src"] == "'none'"
     sources = {word for value in policy.values() for word in value.split()}
-    assert sources <= {"'none'", "'self'", "'unsafe-inline'", "data:"} and policy["script-src"] == "'self'"
+    assert sources <= {"'none'", "'self'", "data:"} and policy["script-src"] == "'self'"
     assert not re.findall(r'(?:src|href|action)="(?:https?:)?//', page.text)
     assert "<script>" not in page.text and "@import" not in page.text
 
 
-def test_the_script_of_the_page_is_the_one_that_was_published(running_server: RunningServer) -> None:
-    page = running_server.http.get("/docs").text
-    [(address, algorithm, digest)] = re.findall(r'<script src="([^"]+)" integrity="(\w+)-([^"]+)"', page)
-    script = running_server.http.get(address)
-    assert script.headers["content-type"].startswith("text/javascript")
-    assert b64encode(hashlib.new(algorithm, script.content).digest()).decode() == digest
-    licence = Path(pages.__file__).with_name("rapidoc") / "LICENSE"
-    assert "MIT License" in licence.read_text("utf-8")
+class _Refusals(BaseHTTPRequestHandler):
+    """A server that has nothing, and notes what it is asked for."""
+
+    requests: ClassVar[list[str]] = []
+
+    def _refuse(self) -> None:
+        self.requests.append(f"{self.command} {self.path.partition('?')[0]}")
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        # A session is there already, so that what is said of it is asked for.
+        status, code = (409, "conflict") if self.path.endswith("/sessions") else (404, "not_found")
+        body = json.dumps({"error": {"code": code, "message": "The example is refused."}}).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _refuse
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing is printed."""
+
+
+def test_the_calls_of_the_reference_ask_its_routes(document: dict[str, Any]) -> None:
+    """Each example by the client sends the request that it stands beside."""
+    routes = {f"{method} {path}": operation for method, path, operation in operations(document)}
+    assert set(CALLS) <= set(routes)
+    without = {route for route in routes if route.partition(" ")[2].startswith(W) and route not in CALLS}
+    assert without == {
+        f"DELETE {W}/entries/{{memory_id}}",
+        f"GET {S}/compactions/{{compaction_id}}",
+        f"GET {S}/messages/{{seq}}/media/{{number}}",
+    }
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Refusals) as refusals:
+        thread = threading.Thread(target=refusals.serve_forever)
+        thread.start()
+        with MemoryClient(f"http://127.0.0.1:{refusals.server_port}") as memory:
+            for route, call in CALLS.items():
+                _Refusals.requests.clear()
+                with suppress(NotFound, Conflict):
+                    exec(call, {"memory": memory})
+                expected = re.sub(r"\\{path\\}", ".+", re.escape(route))
+                expected = re.sub(r"\\{\w+\\}", "[^/]+", expected)
+                assert any(re.fullmatch(expected, request) for request in _Refusals.requests), (
+                    route,
+                    _Refusals.requests,
+                )
+        refusals.shutdown()
+        thread.join(10)
 
 
 def test_the_root_answers_people_and_programs(running_server: RunningServer) -> None:

@@ -240,7 +240,6 @@ def test_other_paths_of_providers_are_the_gateways(keyed: Keyed, tmp_path: Path)
 HIDDEN: dict[tuple[str, str], NeededRole] = {
     ("GET", "/openapi.json"): "none",
     ("GET", "/docs"): "none",
-    ("GET", "/docs/rapidoc.js"): "none",
     ("GET", "/"): "none",
     # Its views and tools say what each needs.
     ("GET", "/w/{page}"): "none",

@@ -303,6 +303,24 @@ AXE_RUN = """() => axe.run(document, {resultTypes: ["violations"]}).then(found =
         node.any.map(check => check.message).join("; ")).join(" | ")))"""
 
 
+def test_the_reference_is_filtered_and_leads_to_a_route(window: Any) -> None:
+    window.goto("/docs")
+    window.keyboard.press("/")
+    window.keyboard.type("undo")
+    wait_until(window, "[...document.querySelectorAll('#contents li li')].filter(each => !each.hidden).length === 1")
+    window.locator("#contents li li:visible a").click()
+    is_at(window, "#undo_")
+    assert window.evaluate("document.querySelector('article:target h3').textContent") == "Undo a compaction"
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light")])
+def test_the_reference_is_accessible(server: RunningServer, chromium: Any, width: int, scheme: str) -> None:
+    size = {"width": width, "height": 900}
+    with window_of(chromium, server.url, bypass_csp=True, viewport=size, color_scheme=scheme) as window:
+        window.goto("/docs")
+        assert findings(window) == [] and overflow_of(window) <= 0
+
+
 def axe(window: Any, url: str) -> list[str]:
     """Serious and critical findings on what a window shows, as its server has given it."""
     # The policy of the page lets no script of others in: the same page is opened once more, without it.
