@@ -9,6 +9,7 @@ questions; each is asked with a mode, a limit and a filter by chance. For each s
 - `ratio_p50`, `ratio_p95`: the time in PostgreSQL as a multiple of that in SQLite, over all searches and by mode;
 - `database_cpu_ms`: processor time of the database for a search; `own_cpu_ratio`: that of the process beside SQLite's;
 - `round_trips`: how often a search waits for the database;
+- `bytes_a_passage`: what its tables grew by, with their indexes;
 - `first_answer`: a search in a new process that has nothing of the workspace: seconds, and processor seconds of it.
 """
 
@@ -169,10 +170,11 @@ def measure(address: str, passages: int, searches: int) -> dict[str, Any]:
         write_sample_notes(folder, passages)
         begin = time.perf_counter()
         sqlite = _index(folder, SqliteStore(Path(name) / "index.sqlite"))
-        middle = time.perf_counter()
+        middle, before_bytes = time.perf_counter(), table_bytes(watch)
         workspace = secrets.token_hex(8)
         postgres = _index(folder, open_postgres_index(database, workspace, Path(name) / "scratch"))
         built = middle - begin, time.perf_counter() - middle
+        grown = {table: size - before_bytes[table] for table, size in table_bytes(watch).items()}
         watch.execute("ANALYZE")
         first = subprocess.run(
             [sys.executable, "-m", "tests.benchmarks.postgres_search", "--first", address, workspace, str(folder)],
@@ -193,7 +195,19 @@ def measure(address: str, passages: int, searches: int) -> dict[str, Any]:
         postgres.close()
         sqlite.close()
     database.close()
-    return _report(passages, rows, spent, built) | {"first_answer": json.loads(first)}
+    return _report(passages, rows, spent, built) | {
+        "first_answer": json.loads(first),
+        "bytes_a_passage": {table: round(size / passages) for table, size in grown.items() if size >= passages},
+    }
+
+
+def table_bytes(watch: psycopg.Connection[Any]) -> dict[str, int]:
+    """Bytes of each table of indexes, with its own indexes."""
+    return dict(
+        watch.execute(
+            "SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r' AND relname LIKE 'index%'"
+        ).fetchall()
+    )
 
 
 def first_answer(address: str, workspace: str, folder: Path) -> list[float]:
