@@ -63,6 +63,9 @@ EXCUSED: dict[str, tuple[str, ...]] = {
         f"{_SERVICE}test_remembering_once.py",
     ),
     "it opens a file of the index or of records": (
+        "tests/memory_service/cli/test_index.py::test_an_index_of_a_newer_version_is_refused_by_name",
+        "tests/memory_service/cli/test_index.py::test_an_index_of_an_older_version_is_made_anew_by_a_search",
+        "tests/memory_service/cli/test_index.py::test_status_tells_an_index_of_another_version_from_none",
         "tests/memory_service/api/test_just_said.py::test_what_stays_somewhere_is_not_called_gone",
         f"{_DOCTOR}test_a_rebuild_that_runs_is_no_fault",
         f"{_DOCTOR}test_a_rebuild_that_was_interrupted",

@@ -170,7 +170,9 @@ def erased_line(proof: Erased | None) -> str:
     passages = f"{proof.passages} passage{'' if proof.passages == 1 else 's'}"
     lines = [f"erased {passages}; looked for in {', '.join(proof.checked)}: nothing left"]
     for pending in proof.pending:
-        limit = f"; gone by {pending.until:%Y-%m-%d %H:%M %Z}" if pending.until else ""
+        # A server's answer that was read without its model has the time as text.
+        until = dt.datetime.fromisoformat(str(pending.until)) if pending.until else None
+        limit = f"; gone by {until:%Y-%m-%d %H:%M %Z}" if until else ""
         lines.append(f"still in {pending.place}{limit}")
     return "\n".join(lines)
 

@@ -99,15 +99,16 @@ def test_a_file_that_cannot_be_read_fails_by_name_and_the_rest_is_indexed(cli: C
 
 
 def test_status_tells_how_the_workspace_stands(cli: CommandLine) -> None:
-    note = cli.write("MEMORY.md", ["- Never deploy on Fridays.", "- Friday is for tests."])
+    cli.write("MEMORY.md", ["- Never deploy on Fridays.", "- Friday is for tests."])
     rows = dict(line.split(maxsplit=1) for line in cli.ok("status").splitlines())
-    assert rows["workspace"] == f"default  ({cli.workspace})"
+    with closing(open_storage(settings(cli.home))) as storage:
+        assert rows["workspace"] == f"default  ({storage.place}/default)"
     assert "none yet" in rows["index"] and "0 indexed, 1 changed since" in rows["files"]
     cli.ok("reindex")
     found = cli.run("status", "--json").answer(schemas.Status)
     assert (found.files, found.passages, found.dirty, found.embedding_model) == (1, 2, 0, "none")
     assert found.index_bytes > 0 and found.fingerprint == found.current_fingerprint
-    note.write_text("- Never deploy on Fridays, or Mondays.\n", "utf-8")
+    cli.write("MEMORY.md", ["- Never deploy on Fridays, or Mondays."])
     assert cli.run("status", "--json").answer(schemas.Status).dirty == 1
     assert "1 changed since" in cli.ok("status")
 
