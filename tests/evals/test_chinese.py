@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from indexer import Embedder, MiniLM
+from indexer import Embedder
 from tests.evals.chinese import (
     GROUPS,
     HALVES,
@@ -21,6 +21,7 @@ from tests.evals.chinese import (
     score,
     write_workspace,
 )
+from tests.evals.models import minilm
 
 Scores = dict[tuple[Group, Half], Score]
 
@@ -87,7 +88,7 @@ def test_a_model_that_does_not_read_chinese_costs_nothing(
 ) -> None:
     """Measured alike among the first five, and first for one question more. Embedding the other group takes long."""
     natural: dict[Group, Collection] = {"natural": collections["natural"]}
-    for part, by_both in found(natural, tmp_path, MiniLM()).items():
+    for part, by_both in found(natural, tmp_path, minilm()).items():
         assert by_both.hit5 >= by_text[part].hit5
         # Vectors differ a little from one processor to another: one question.
         assert by_both.hit1 >= by_text[part].hit1 - 1 / 250

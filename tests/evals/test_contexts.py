@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from indexer import Index, MiniLM, RankingSettings
+from indexer import Index, RankingSettings
 from indexer.embeddings.reranking import RERANKED_HITS, Reranker, Scores
 from indexer.engine.ranking import Fusion
 from indexer.engine.reader_manager import PACK_PASSAGES
@@ -24,6 +24,7 @@ from indexer.types import SearchFilter
 from memory_service.memories.block import build_context, candidates_for
 from memory_service.schemas import Context
 from tests.evals.chinese import load, write_workspace
+from tests.evals.models import minilm
 from tests.storages import sample_folder
 
 _SAMPLE = json.loads((Path(__file__).parent / "sample_questions.json").read_text("utf-8"))
@@ -64,7 +65,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Notes, Pla
         ),
     }
     for place in made.values():
-        index = Index(place.folder, MiniLM())
+        index = Index(place.folder, minilm())
         index.sync()
         index.close()
     yield made
@@ -99,7 +100,7 @@ class Overlap:
 def held(place: Place, settings: RankingSettings, reranker: Reranker | None = None, *, packed: bool = False) -> float:
     """Share of the questions whose answer stands in the block."""
     most = 100 if packed else PACK_PASSAGES
-    index = Index(place.folder, MiniLM(), ranking=settings, today=_NOW.date, reranker=reranker, pack_passages=most)
+    index = Index(place.folder, minilm(), ranking=settings, today=_NOW.date, reranker=reranker, pack_passages=most)
     if packed:
         assert index.pack() == () and index.status().packed > most
     found = [_answered(index, each) for each in place.asked]
@@ -168,7 +169,7 @@ def test_variety_reaches_the_block(tmp_path: Path) -> None:
     (tmp_path / "MEMORY.md").write_text("".join(repeated + others), "utf-8")
     blocks = {}
     for weight in (1.0, 0.3):
-        index = Index(tmp_path, MiniLM(), ranking=RankingSettings(mmr_lambda=weight), today=_NOW.date)
+        index = Index(tmp_path, minilm(), ranking=RankingSettings(mmr_lambda=weight), today=_NOW.date)
         index.sync()
         blocks[weight] = _block(index, "What is the gate code of the north garden?", 128).block
         index.close()

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from indexer import MiniLM, bundled_choice
+from indexer import bundled_choice
 from indexer.language.search_terms import asked_terms
 from indexer.language.terms import has_unspaced, index_terms
+from tests.evals.models import minilm
 from tests.evals.paraphrases import LANGUAGES, load, opened, others, shares
 
 
@@ -35,7 +36,7 @@ def test_a_question_has_the_words_of_its_note_only_by_grammar(language: str) -> 
 def test_more_is_found_than_by_the_model_for_english(language: str, tmp_path: Path) -> None:
     collection = load(language)
     found = {}
-    for name, embedder in (("english", MiniLM()), ("auto", bundled_choice())):
+    for name, embedder in (("english", minilm()), ("auto", bundled_choice())):
         with closing(opened(collection, embedder, tmp_path / name)) as index:
             found[name] = shares(index, collection.half("held"))
     assert found["auto"][1] >= found["english"][1] + 0.2

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from indexer import Embedder, Index, MiniLM, Mode, RankingSettings, SearchFilter, SourceKind
+from indexer import Embedder, Index, Mode, RankingSettings, SearchFilter, SourceKind
 from indexer.engine.ranking import Fusion
+from tests.evals.models import minilm
 from tests.storages import sample_folder
 
 _QUESTIONS = json.loads((Path(__file__).parent / "sample_questions.json").read_text("utf-8"))
@@ -23,7 +24,7 @@ _TODAY = dt.date(2026, 11, 20)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     place = sample_folder(tmp_path_factory.mktemp("sample"))
-    index = Index(place, MiniLM())
+    index = Index(place, minilm())
     index.sync()
     index.close()
     yield place
@@ -39,7 +40,7 @@ def found_within(
     sources: tuple[SourceKind, ...] = _NOTES,
 ) -> float:
     """Share of the questions about the notes whose answering line is among the first hits."""
-    embedder: Embedder | None = MiniLM()
+    embedder: Embedder | None = minilm()
     index = Index(folder, embedder, ranking=RankingSettings(fusion=fusion), today=lambda: _TODAY)
     asked = [question for question in _QUESTIONS if question["language"] == language]
     kept = SearchFilter(sources=sources)
@@ -74,7 +75,7 @@ def test_a_conversation_beside_the_notes_costs_little(folder: Path, language: st
 
 @pytest.mark.parametrize(("language", "floor"), [("en", 0.8), ("zh", 0.9)])
 def test_what_was_said_is_found_beside_the_notes(folder: Path, language: str, floor: float) -> None:
-    index = Index(folder, MiniLM(), today=lambda: _TODAY)
+    index = Index(folder, minilm(), today=lambda: _TODAY)
     asked = [question for question in _RECORDED if question["language"] == language]
     found = [
         any(question["contains"] in hit.passage.text for hit in index.search(question["question"], limit=5).hits)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from indexer import Index, MiniLM
+from indexer import Index
 from tests.evals.chinese import HALVES, TODAY, reference, score, write_workspace
+from tests.evals.models import minilm
 from tests.evals.scripts import ALL, SCRIPTS, load, measure
 
 
@@ -26,7 +27,7 @@ def test_hybrid_finds_what_words_find(script: str, tmp_path: Path) -> None:
     """Measured alike in every script: all among the first five, .94 first or more."""
     collection = load(script)
     by_words = measure(collection, None, tmp_path / "words")
-    by_both = measure(collection, MiniLM(), tmp_path / "both")
+    by_both = measure(collection, minilm(), tmp_path / "both")
     for half in HALVES:
         assert by_both[half].hit5 >= by_words[half].hit5 >= 0.96
         assert by_both[half].hit1 >= by_words[half].hit1 >= 0.9
@@ -35,7 +36,7 @@ def test_hybrid_finds_what_words_find(script: str, tmp_path: Path) -> None:
 def test_a_packed_index_finds_the_same(tmp_path: Path) -> None:
     """Measured 1.00 of five, by words and with vectors."""
     collection = load(ALL)
-    for embedder in (None, MiniLM()):
+    for embedder in (None, minilm()):
         folder = tmp_path / ("both" if embedder else "words")
         write_workspace(collection, folder)
         with closing(Index(folder, embedder, today=lambda: TODAY, pack_passages=100)) as index:
