@@ -51,9 +51,18 @@ class PostgresServer:
     Args:
         is_durable: Whether what it acknowledges waits for the disk; most tests need no disk.
         settings: More lines of its configuration.
+        primary: The server that it is a standby of, if it is one.
+        port: Its port; 0 for any.
     """
 
-    def __init__(self, *, is_durable: bool = False, settings: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        is_durable: bool = False,
+        settings: tuple[str, ...] = (),
+        primary: PostgresServer | None = None,
+        port: int = 0,
+    ) -> None:
         found = programs()
         assert found is not None, NO_SERVER
         # The server refuses to run as root: as another user, it has a folder that every user may enter.
@@ -71,9 +80,12 @@ class PostgresServer:
                 os.chown(folder, entry.pw_uid, entry.pw_gid)
             found = self._reachable(found)
         self.programs = found
-        self.port = _free_port()
+        self.port = port or _free_port()
         self._process: subprocess.Popen[bytes] | None = None
-        self.run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N")
+        if primary is None:
+            self.run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N")
+        else:
+            self.run("pg_basebackup", "-d", primary.address(), "-D", self.data, "-R", "-c", "fast", "-N")
         lines = [
             f"port = {self.port}",
             "listen_addresses = '127.0.0.1'",
@@ -123,6 +135,18 @@ class PostgresServer:
             # Until its former processes are gone, another one does not start.
             assert time.monotonic() < end, (self.folder / "log").read_text()
             time.sleep(0.1)
+
+    def promote(self) -> None:
+        """Make a standby the primary."""
+        self.execute("SELECT pg_promote(true, 60)")
+
+    def execute(self, statement: str, database: str = "postgres") -> list[tuple[Any, ...]]:
+        """Run a statement as its administrator; gives the rows."""
+        import psycopg
+
+        with psycopg.connect(self.address(database), autocommit=True, connect_timeout=5) as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
 
     def kill(self) -> None:
         """End it with SIGKILL, all its processes."""
@@ -297,6 +321,7 @@ def _folder_in_memory() -> Path | None:
 
 
 def _free_port() -> int:
+    """A port that nobody listens at."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]

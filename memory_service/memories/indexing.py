@@ -407,8 +407,12 @@ class IndexRenewal:
 
         It is made anew in the background meanwhile.
         """
-        if not self.is_due():
-            return ""
+        try:
+            return self._wait(seconds) if self.is_due() else ""
+        except IndexerError as error:
+            return f"index: {error}"
+
+    def _wait(self, seconds: float) -> str:
         if self._begins and not self._background.pending and time.monotonic() >= self._again:
             self._background.note("index")
         if self._background.drain(seconds) is None or not self.is_due():

@@ -34,6 +34,8 @@ WorkspaceEventKind = Literal["memories", "session", "operation", "index"]
 
 KEPT_EVENTS = KEPT_MESSAGES
 KEPT_SESSIONS = 1024
+# Ids that rise by so many were begun anew, and nobody knows how many events were missed.
+_ANEW = 1_000_000
 # Enough for an id or a reason, too little for what somebody said.
 MAX_FIELD_CHARS = 200
 
@@ -88,6 +90,7 @@ class _History:
             for follower in self.followers:
                 if follower._position == self.next_id:
                     follower._position = event_id
+        if not self.events or event_id - self.next_id > _ANEW:
             self.first_id = event_id
         self.events.clear()
         self.next_id = event_id
@@ -218,17 +221,25 @@ class EventHub:
         )
         with self._changing:
             history = self._history(workspace, session_id)
-            first = history.next_id
-        try:
-            message = _message(event, self._presence.name)
-            number = self._coordination.publish(_channel(workspace, session_id), message, first=first)
-        except StorageFailed as error:
-            # On a full disk, or in a home that is only read, those of this process hear it.
-            _log.warning("an event was not told to other processes: %s", error)
+            first, behind = history.next_id, history.next_id - 1 if history.events else 0
+        number = self._publish(_channel(workspace, session_id), event, first, behind)
+        if number is None:
             number = self._add_here(history, event)
         else:
             self._catch_up(workspace, session_id, history)
         return event.model_copy(update={"id": number})
+
+    def _publish(self, channel: str, event: SessionEvent, first: int, behind: int) -> int | None:
+        for is_last in (False, True):
+            try:
+                message = _message(event, self._presence.name)
+                return self._coordination.publish(channel, message, first=first, behind=behind)
+            except StorageFailed as error:
+                # A connection that broke is there again. On a full disk, or in a home that is only read, those of this
+                # process hear it.
+                if is_last:
+                    _log.warning("an event was not told to other processes: %s", error)
+        return None
 
     def publish_here(
         self, workspace: str, kind: WorkspaceEventKind, session_id: str = "", /, **fields: EventField

@@ -2,9 +2,9 @@
 
 Invariants: what a key stands for is done by one thread of one process at a time; a request equal to one that was
 answered gets that answer, byte for byte; a failed request is forgotten, so that it can be tried again; one whose
-process has ended before it was answered is taken over, with what was planned first; an answer that may hold what was
-said is erased when something is, and not stored if that happens while it is made; answers are bounded in number, in
-bytes and in time.
+process has ended before it was answered is taken over, with what was planned first, and so is one that the storage
+failed, as nobody knows whether it was stored; an answer that may hold what was said is erased when something is, and
+not stored if that happens while it is made; answers are bounded in number, in bytes and in time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from memory_service.errors import StorageFailed, TooManyRequests, key_reused
@@ -30,6 +29,9 @@ _MOST_BYTES = 32 * 1024 * 1024
 _KEPT = dt.timedelta(days=1)
 _TRIM_EVERY = 64
 _ASK_AGAIN_SECONDS = 0.01
+# What a storage that was away did not take is tried again so often, and so long.
+_STORE_AGAIN_SECONDS = 0.2
+_STORE_SECONDS = 600.0
 # Shorter than the clients' own time limit of 30 s.
 _WAIT_SECONDS = 25.0
 _CONTENT_BYTES = 16
@@ -72,6 +74,10 @@ class KeyedAnswers:
         self._most_answers, self._most_bytes = most_answers, most_bytes
         self._stored = 0
         self._counting = threading.Lock()
+        # What threads of this process act for.
+        self._at_work = set[tuple[str, str]]()
+        self._unsettled = list[tuple[float, Callable[[], object]]]()
+        self._settling: threading.Thread | None = None
 
     def once(
         self, workspace: str, place: str, key: str, content: bytes, act: Callable[[], bytes], *, session_id: str = ""
@@ -108,23 +114,72 @@ class KeyedAnswers:
         name = hashlib.blake2b(f"{place}\0{key}".encode(), digest_size=16).hexdigest()
         content = hashlib.blake2b(content, digest_size=_CONTENT_BYTES).digest()
         records = self._records(workspace)
-        try:
-            claim = self._claim(records, kind, name, content, session_id, plan)
-        except StorageFailed as error:
-            # What cannot be noted, as in a home that is not there yet, or is only read, is done all the same.
-            _log.warning("an idempotency key was not noted: %s", error)
-            claim = _Claim(name, session_id, None, Attempt(plan(), is_resumed=False))
+        claim = self._noted_claim(records, kind, (workspace, name), content, session_id, plan)
         if not isinstance(claim, _Claim):
             return claim
         try:
+            return self._act(records, kind, claim, content, act), False
+        finally:
+            self._at_work.discard((workspace, name))
+
+    def _noted_claim(
+        self,
+        records: RecordStore,
+        kind: RecordKind,
+        place: tuple[str, str],
+        content: bytes,
+        session_id: str,
+        plan: Callable[[], bytes],
+    ) -> _Claim | tuple[bytes, bool] | None:
+        for is_last in (False, True):
+            try:
+                return self._claim(records, kind, place, content, session_id, plan)
+            except StorageFailed as error:
+                # A connection that broke is there again; and whether it took the claim before shows then.
+                if is_last:
+                    # What cannot be noted, as in a home that is not there yet, or is only read, is done all the same.
+                    _log.warning("an idempotency key was not noted: %s", error)
+        with self._counting:
+            self._at_work.add(place)
+        return _Claim(place[1], session_id, None, Attempt(plan(), is_resumed=False))
+
+    def _act(
+        self, records: RecordStore, kind: RecordKind, claim: _Claim, content: bytes, act: Callable[[Attempt], bytes]
+    ) -> bytes:
+        try:
             answer = act(claim.attempt)
-        except BaseException:
-            with suppress(StorageFailed):
-                records.erase(kind, key=name)
+        except StorageFailed:
+            # It may have been stored: whoever tries again goes on with what was planned.
+            self._settle(lambda: self._release(records, kind, claim))
             raise
-        with suppress(StorageFailed):
-            self._store(records, kind, claim, content + _ANSWERED + answer)
-        return answer, False
+        except BaseException:
+            self._settle(lambda: records.erase(kind, key=claim.name))
+            raise
+        self._settle(lambda: self._store(records, kind, claim, content + _ANSWERED + answer))
+        return answer
+
+    def _settle(self, store: Callable[[], object]) -> None:
+        """Store what became of a claim; later, if the storage is away: until then nobody else can act."""
+        try:
+            store()
+        except StorageFailed:
+            with self._counting:
+                self._unsettled.append((time.monotonic() + _STORE_SECONDS, store))
+                if self._settling is None:
+                    self._settling = threading.Thread(target=self._settle_later, name="keyed answers", daemon=True)
+                    self._settling.start()
+
+    def _settle_later(self) -> None:
+        while True:
+            time.sleep(_STORE_AGAIN_SECONDS)
+            with self._counting:
+                waiting, self._unsettled = self._unsettled, []
+            unsettled = [each for each in waiting if not _is_stored(*each)]
+            with self._counting:
+                self._unsettled += unsettled
+                if not self._unsettled:
+                    self._settling = None
+                    return
 
     def answer(
         self,
@@ -160,12 +215,13 @@ class KeyedAnswers:
         self,
         records: RecordStore,
         kind: RecordKind,
-        name: str,
+        place: tuple[str, str],
         content: bytes,
         session_id: str,
         plan: Callable[[], bytes],
     ) -> _Claim | tuple[bytes, bool] | None:
         """A claim to act; or the answer that there is, or None while another one acts."""
+        name = place[1]
         record, planned_bytes = records.get(kind, name), b""
         if record is not None:
             state, rest = record.raw[_CONTENT_BYTES : _CONTENT_BYTES + 1], record.raw[_CONTENT_BYTES + 1 :]
@@ -174,14 +230,28 @@ class KeyedAnswers:
             if state == _ANSWERED:
                 return rest, True
             holder, _, planned_bytes = rest.partition(b"\0")
-            if not self._presence.is_gone(holder.decode()):
+            if self._is_at_work(holder.decode(), place):
                 return None
         attempt = Attempt(planned_bytes or plan(), is_resumed=bool(planned_bytes))
         raw = content + _RUNNING + self._presence.name.encode() + b"\0" + attempt.plan
-        version = records.put(
-            kind, name, raw, expected=record.version if record else None, session=session_id, expires=_in_a_while()
-        )
+        expected = record.version if record else None
+        with self._counting:
+            if place in self._at_work:
+                return None
+            self._at_work.add(place)
+        version = None
+        try:
+            version = records.put(kind, name, raw, expected=expected, session=session_id, expires=_in_a_while())
+        finally:
+            if version is None:
+                self._at_work.discard(place)
         return None if version is None else _Claim(name, session_id, version, attempt)
+
+    def _is_at_work(self, holder: str, place: tuple[str, str]) -> bool:
+        """True if the holder of a claim acts; one that the storage failed has none."""
+        if holder == self._presence.name:
+            return place in self._at_work
+        return bool(holder) and not self._presence.is_gone(holder)
 
     def _store(self, records: RecordStore, kind: RecordKind, claim: _Claim, raw: bytes) -> None:
         """Store an answer; one that may hold what was erased meanwhile is not, and nor is one too large."""
@@ -189,12 +259,24 @@ class KeyedAnswers:
             records.erase(kind, key=claim.name)
             return
         version = claim.version if kind is RecordKind.SESSION_REPLY else records.version(kind, claim.name)
-        records.put(kind, claim.name, raw, expected=version, session=claim.session_id, expires=_in_a_while())
+        is_stored = records.put(
+            kind, claim.name, raw, expected=version, session=claim.session_id, expires=_in_a_while()
+        )
+        if is_stored is None and claim.version is None:
+            self._release(records, kind, claim)
         with self._counting:
             self._stored += 1
             is_due = self._stored % min(_TRIM_EVERY, self._most_answers) == 0
         if is_due:
             records.trim(kind, most=self._most_answers, most_bytes=self._most_bytes)
+
+    def _release(self, records: RecordStore, kind: RecordKind, claim: _Claim) -> None:
+        """Let others go on with what this process has claimed."""
+        record = records.get(kind, claim.name)
+        holder = self._presence.name.encode()
+        if record is not None and record.raw[_CONTENT_BYTES:].startswith(_RUNNING + holder + b"\0"):
+            raw = record.raw.replace(_RUNNING + holder, _RUNNING, 1)
+            records.put(kind, claim.name, raw, expected=record.version, session=claim.session_id, expires=_in_a_while())
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +287,15 @@ class _Claim:
     session_id: str
     version: RecordVersion | None
     attempt: Attempt
+
+
+def _is_stored(until: float, store: Callable[[], object]) -> bool:
+    """Store something; True if it need not be tried again."""
+    try:
+        store()
+    except StorageFailed:
+        return time.monotonic() > until
+    return True
 
 
 def _in_a_while() -> dt.datetime:

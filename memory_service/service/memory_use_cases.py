@@ -111,6 +111,9 @@ class MemoryUseCases(ABC):
             plan = NotePlan.read(attempt.plan)
             if attempt.is_resumed:
                 written_memory = memory.files.notes.find_written(draft, plan)
+            if written_memory is not None:
+                # The first attempt may have ended before it was indexed.
+                memory.catch_up([written_memory.path], cancelled=lambda: False)
             # An attempt that goes on with one of yesterday is of its day.
             stored_memory = written_memory or memory.remember(replace(draft, date=plan.day))
             return stored_memory.model_dump_json().encode()

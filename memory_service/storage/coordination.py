@@ -72,13 +72,14 @@ class Coordination(Protocol):
     def is_leased(self, name: str) -> bool:
         """True if somebody has a lease."""
 
-    def publish(self, channel: str, raw: bytes, *, first: int = 1) -> int:
+    def publish(self, channel: str, raw: bytes, *, first: int = 1, behind: int = 0) -> int:
         """Tell all processes; gives the number of the message.
 
         Args:
             channel: The channel.
             raw: The message.
             first: Its number, if it is the first one that is kept.
+            behind: A number that it must be larger than, if it is not the first one.
 
         Raises:
             StorageFailed: The storage did not take it.

@@ -10,6 +10,7 @@ Source: https://www.psycopg.org/psycopg3/docs/advanced/pipeline.html
 from __future__ import annotations
 
 import logging
+import secrets
 import select
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,6 +38,7 @@ LOCK_SECONDS = 30
 IDLE_SECONDS = 25
 # So many connections may wait for the answer to the end of a read, beside the pool.
 _MOST_QUIET = 4
+_MOST_WORKSPACES = 2**31 - 1
 # No workspace: for tables that are of all of them.
 NO_WORKSPACE = 0
 # What a failover to a standby or a restart changes: numbers that were given may be given again after it.
@@ -71,6 +73,7 @@ _KINDS: Final[Mapping[str, tuple[type[StoreError], str]]] = {
     "40": (StoreLocked, "Another transaction was faster: try again."),
     "42P01": (StoreOutdated, "Its tables are of another version: run `memory-service migrate`."),
     "42703": (StoreOutdated, "Its tables are of another version: run `memory-service migrate`."),
+    "23503": (StoreLocked, "What it belongs to is gone: try again."),
     "08": (DatabaseUnreachable, _UNREACHABLE),
     "28": (DatabaseUnreachable, _UNREACHABLE),
     "3D": (DatabaseUnreachable, _UNREACHABLE),
@@ -308,6 +311,7 @@ class PostgresDatabase:
                 connection.execute("SELECT")
             except OperationalError:
                 self.pool.putconn(connection)
+                self.drop_ended()
                 self.pool.check()
             else:
                 return connection
@@ -333,7 +337,7 @@ class PostgresDatabase:
         """The number of a workspace, which its rows are under; None if it has none, and is not to be made."""
         if make and workspace not in self._made_names:
             drawn_number = self._draw_number(
-                "INSERT INTO workspaces (name, made_at) VALUES (%s, now()) "
+                "INSERT INTO workspaces (name, made_at, ws) VALUES (%s, now(), %s) "
                 "ON CONFLICT (name) DO UPDATE SET made_at = now() WHERE workspaces.made_at IS NULL",
                 workspace,
             )
@@ -349,7 +353,7 @@ class PostgresDatabase:
     def reserved_number(self, workspace: str) -> int:
         """The same, of one that need not be made: what is noted of it before that has its number."""
         return self.number(workspace) or self._draw_number(
-            "INSERT INTO workspaces (name) VALUES (%s) ON CONFLICT (name) DO NOTHING", workspace
+            "INSERT INTO workspaces (name, ws) VALUES (%s, %s) ON CONFLICT (name) DO NOTHING", workspace
         )
 
     def is_made(self, workspace: str) -> bool:
@@ -365,10 +369,15 @@ class PostgresDatabase:
 
     def _draw_number(self, statement: LiteralString, workspace: str) -> int:
         with self.transaction() as transaction:
-            transaction.execute(statement, [workspace])
+            transaction.execute(statement, [workspace, _free_number(transaction)])
             row = transaction.row("SELECT ws FROM workspaces WHERE name = %s", [workspace])
         assert row is not None
         return self._note_number(workspace, int(row[0]))
+
+    def _forget_names(self) -> None:
+        """Look up the numbers of workspaces again: a database that was away may be one that lacks the last ones."""
+        self._numbers.clear()
+        self._made_names.clear()
 
     def _note_number(self, workspace: str, number: int) -> int:
         # What is rolled back was never there.
@@ -391,7 +400,7 @@ class PostgresDatabase:
 
         while (connection := self._ended_connection()) is not None:
             try:
-                self._await_end(connection)
+                _await_end(connection)
             except Exception:
                 self.pool.putconn(connection)
             else:
@@ -423,6 +432,7 @@ class PostgresDatabase:
         Raises:
             StoreError: The server does not answer.
         """
+        self._forget_names()
         with self.errors():
             import psycopg
 
@@ -461,7 +471,8 @@ class PostgresDatabase:
         return True
 
     def drop_ended(self) -> None:
-        """Close the connections whose last read has ended."""
+        """Close the connections whose last read has ended, as they are like one that broke."""
+        self._forget_names()
         while (connection := self._ended_connection()) is not None:
             connection.close()
             self.pool.putconn(connection)
@@ -471,12 +482,6 @@ class PostgresDatabase:
             return self._quiet_connections.pop()
         except IndexError:
             return None
-
-    @staticmethod
-    def _await_end(connection: Connection) -> None:
-        from psycopg.generators import fetch_many
-
-        connection.wait(fetch_many(connection.pgconn))
 
     def close(self) -> None:
         """Gives all connections back."""
@@ -498,6 +503,8 @@ class PostgresDatabase:
 
     def _error(self, error: Exception) -> StoreError:
         state: str = getattr(error, "sqlstate", None) or ""
+        if not state or state[:2] in ("08", "23", "57"):
+            self._forget_names()
         kind, remedy = _KINDS.get(state) or _KINDS.get(state[:2]) or (StoreError, "See the log of the database.")
         if not state:
             # No server answered: a refused connection, or one that broke.
@@ -511,6 +518,21 @@ class PostgresDatabase:
             for secret in _passwords(address):
                 reason = reason.replace(secret, "***")
         return kind(f"The database {self.place} failed: {reason.rstrip('. ')}. {remedy}")
+
+
+def _await_end(connection: Connection) -> None:
+    """Take the answer to the end of a read."""
+    from psycopg.generators import fetch_many
+
+    connection.wait(fetch_many(connection.pgconn))
+
+
+def _free_number(transaction: Transaction) -> int:
+    """A number that no workspace has."""
+    while True:
+        number = secrets.randbelow(_MOST_WORKSPACES) + 1
+        if transaction.row("SELECT FROM workspaces WHERE ws = %s", [number]) is None:
+            return number
 
 
 def _has_input(descriptor: int) -> bool:

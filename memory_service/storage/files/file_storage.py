@@ -108,9 +108,9 @@ class FileCoordination:
             # One that cannot be looked at is that of somebody.
             return False
 
-    def publish(self, channel: str, raw: bytes, *, first: int = 1) -> int:
+    def publish(self, channel: str, raw: bytes, *, first: int = 1, behind: int = 0) -> int:
         """See `Coordination`."""
-        number = self._messages.publish(channel, raw, first)
+        number = self._messages.publish(channel, raw, first, behind)
         self._tell([channel])
         return number
 

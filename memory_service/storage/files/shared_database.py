@@ -229,11 +229,11 @@ class DatabaseMessages:
     def __init__(self, database: SharedDatabase) -> None:
         self._database = database
 
-    def publish(self, channel: str, raw: bytes, first: int) -> int:
+    def publish(self, channel: str, raw: bytes, first: int, behind: int) -> int:
         """See `Coordination`."""
         with self._database.writing() as database:
             last = database.value("SELECT max(number) FROM messages WHERE channel = ?", (channel,))
-            number = int(last) + 1 if last is not None else first
+            number = max(int(last), behind) + 1 if last is not None else first
             added_count = database.insert(
                 "INSERT INTO messages(channel, number, raw) VALUES (?, ?, ?)", (channel, number, raw)
             )

@@ -1,7 +1,9 @@
 -- Of the home itself: messages of channels, with the number of the last of each; leases; secrets.
 CREATE TABLE channels (
     channel text PRIMARY KEY,
-    last_number bigint NOT NULL
+    last_number bigint NOT NULL,
+    -- Of the database, as it gave the last number.
+    incarnation text NOT NULL
 );
 CREATE TABLE channel_messages (
     channel text NOT NULL,

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Final, LiteralString
 
 from indexer import StoreError
-from indexer.stores import PostgresDatabase
+from indexer.stores import INCARNATION, PostgresDatabase
 from memory_service.errors import StorageFailed
 from memory_service.storage.coordination import KEPT_MESSAGES, LEASE_SECONDS, LOCK_SECONDS, ChannelMessage, lock_taken
 from memory_service.storage.postgres.direct_line import SILENCE_SECONDS, DirectLine, Execute, LineLost
@@ -33,8 +33,12 @@ _STORE_LEASE: Final[LiteralString] = (
     "ON CONFLICT (name) DO UPDATE SET taken_at = clock_timestamp(), lost_at = NULL"
 )
 _PUBLISH: Final[LiteralString] = (
-    "WITH head AS (INSERT INTO channels AS c (channel, last_number) VALUES (%(channel)s, %(first)s) "
-    "ON CONFLICT (channel) DO UPDATE SET last_number = c.last_number + 1 RETURNING last_number), "
+    "WITH head AS (INSERT INTO channels AS c (channel, last_number, incarnation) "
+    "VALUES (%(channel)s, %(first)s, " + INCARNATION + ") "
+    # Behind all numbers that a database may have given, and taken back: one is given a microsecond at most.
+    "ON CONFLICT (channel) DO UPDATE SET incarnation = excluded.incarnation, "
+    "last_number = greatest(c.last_number + 1, %(behind)s + 1, CASE WHEN c.incarnation <> excluded.incarnation "
+    "THEN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint END) RETURNING last_number), "
     "gone AS (DELETE FROM channel_messages WHERE channel = %(channel)s "
     "AND number <= (SELECT last_number FROM head) - %(kept)s) "
     "INSERT INTO channel_messages (channel, number, raw) SELECT %(channel)s, last_number, %(raw)s FROM head "
@@ -159,9 +163,9 @@ class PostgresCoordination:
             )
         return bool(rows and rows[0][0])
 
-    def publish(self, channel: str, raw: bytes, *, first: int = 1) -> int:
+    def publish(self, channel: str, raw: bytes, *, first: int = 1, behind: int = 0) -> int:
         """See `Coordination`."""
-        values = {"channel": channel, "first": first, "raw": raw, "kept": KEPT_MESSAGES}
+        values = {"channel": channel, "first": first, "behind": behind, "raw": raw, "kept": KEPT_MESSAGES}
         with storage_errors():
             if self._database.is_in_transaction:
                 # Told at once, whatever comes of the transaction.

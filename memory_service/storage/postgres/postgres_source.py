@@ -159,7 +159,7 @@ class PostgresSource:
             seconds = time.monotonic() - start_time
             if state is None or now != state:
                 state = now or ()
-                seconds += changed(())
+                changed(())
             stop.wait(max(_POLL_SECONDS, seconds / _LOOK_SHARE))
 
     @contextmanager

@@ -7,17 +7,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memory_service.errors import Conflict, StorageFailed
-from memory_service.runtime.keyed_answers import KeyedAnswers
+from memory_service.runtime.keyed_answers import Attempt, KeyedAnswers
 from memory_service.runtime.presence import Presence
 from memory_service.storage.files.file_storage import FileCoordination
 from memory_service.storage.files.shared_database import DatabaseRecords, SharedDatabase
-from memory_service.storage.record_store import RecordKind
+from memory_service.storage.record_store import RecordKind, RecordVersion
 from tests.memory_service.storage.in_memory_records import MemoryCoordination, MemoryRecords
 
 ROUTE = "POST /v1/部署"
@@ -78,6 +79,44 @@ def test_what_failed_may_be_tried_again(opened: Opened) -> None:
     with pytest.raises(StorageFailed):
         one.once("w", ROUTE, "k", b"c", fails)
     assert other.once("w", ROUTE, "k", b"c", lambda: b"done") == (b"done", False)
+
+
+class FailingRecords(MemoryRecords):
+    """Records that a database keeps, which is away now and then."""
+
+    is_away = False
+
+    def put(self, *arguments: Any, **options: Any) -> RecordVersion | None:
+        if self.is_away:
+            raise StorageFailed("The database is away.")
+        return super().put(*arguments, **options)
+
+
+@pytest.mark.parametrize("stays_away", [False, True])
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_storage_failed_is_gone_on_with_by_any_process(fails: bool, stays_away: bool) -> None:
+    records, coordination = FailingRecords(), MemoryCoordination()
+    one, other = (KeyedAnswers(lambda workspace: records, Presence(coordination)) for _ in range(2))
+    attempts = list[Attempt]()
+
+    def act(attempt: Attempt) -> bytes:
+        attempts.append(attempt)
+        if len(attempts) == 1:
+            records.is_away = stays_away
+            if fails:
+                # Whether something was stored, nobody knows.
+                raise StorageFailed("The connection broke.")
+        return b"done"
+
+    def ask(answers: KeyedAnswers) -> tuple[bytes, bool]:
+        return answers.answer("w", ROUTE, "k", b"c", act, lambda: b"plan")
+
+    with pytest.raises(StorageFailed) if fails else nullcontext():
+        assert ask(one) == (b"done", False)
+    records.is_away = False
+    assert ask(other) == (b"done", not fails)
+    assert attempts == [Attempt(b"plan", is_resumed=False), Attempt(b"plan", is_resumed=True)][: 1 + fails]
+    assert ask(one) == (b"done", True)
 
 
 KILLED = """

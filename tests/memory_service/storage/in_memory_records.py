@@ -129,10 +129,10 @@ class MemoryCoordination:
     def is_leased(self, name: str) -> bool:
         return name in self._leases
 
-    def publish(self, channel: str, raw: bytes, *, first: int = 1) -> int:
+    def publish(self, channel: str, raw: bytes, *, first: int = 1, behind: int = 0) -> int:
         with self._changing:
             kept = self._channels.setdefault(channel, [])
-            number = kept[-1].number + 1 if kept else first
+            number = max(kept[-1].number, behind) + 1 if kept else first
             kept.append(ChannelMessage(number, raw))
             del kept[:-KEPT_MESSAGES]
             followers = [*self._followers.get(channel, ())]

@@ -121,7 +121,7 @@ def test_numbers_of_messages_rise_by_one(opened: Opened) -> None:
     one, other = opened(), opened()
     numbers = [each.publish("a", b"%d" % at, first=7 + at) for at, each in enumerate((one, other, other, one))]
     assert numbers == [7, 8, 9, 10]
-    assert one.publish("b", b"else") == 1
+    assert one.publish("b", b"else", behind=7) == 1 and other.publish("b", b"else", behind=7) == 8
     assert [tuple(each) for each in other.messages("a", numbers[1])] == [(numbers[2], b"2"), (numbers[3], b"3")]
     assert len(one.messages("a")) == 4 and one.messages("c") == []
 

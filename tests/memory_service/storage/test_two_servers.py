@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 import pytest
@@ -26,6 +26,19 @@ TALK = [
     for number in range(40)
     for role, word in (("user", "Question"), ("assistant", "Answer"))
 ]
+
+
+CLOCK = """
+import datetime, time
+of_machine, seconds, nanoseconds = datetime.datetime, time.time, time.time_ns
+class other_clock(of_machine):
+    @classmethod
+    def now(cls, tz=None):
+        return of_machine.now(tz) + datetime.timedelta(hours={hours})
+datetime.datetime = other_clock
+time.time = lambda: seconds() + {hours} * 3600
+time.time_ns = lambda: nanoseconds() + {hours} * 3600 * 10**9
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +56,17 @@ class Server:
         return found
 
 
-Start = Callable[[], Server]
+class Start(Protocol):
+    """Starts a server, whose clock may be ahead of that of the machine, or behind it."""
+
+    def __call__(self, hours_ahead: int = 0) -> Server: ...
+
+
+def _clock(folder: Path, hours_ahead: int) -> str:
+    """A folder from which Python loads another clock at its start."""
+    folder.mkdir(exist_ok=True)
+    (folder / "sitecustomize.py").write_text(CLOCK.format(hours=hours_ahead))
+    return str(folder)
 
 
 @pytest.fixture(params=["files", "postgres"])
@@ -63,21 +86,22 @@ def start(tmp_path: Path, database: str) -> Iterator[Start]:
     numbers = count(1)
     with ExitStack() as stack:
 
-        def started() -> Server:
+        def started(hours_ahead: int = 0) -> Server:
             # In a database, each has a folder of its own.
             home = tmp_path / f"home-{next(numbers)}" if database else tmp_path
-            url, pid = stack.enter_context(own_process(home, environment))
+            clock = {"PYTHONPATH": _clock(tmp_path / f"clock{hours_ahead}", hours_ahead)} if hours_ahead else {}
+            url, pid = stack.enter_context(own_process(home, environment | clock))
             return Server(stack.enter_context(httpx.Client(base_url=url, timeout=60, verify=NO_TLS)), pid)
 
         yield started
 
 
 @pytest.fixture
-def large(tmp_path: Path, database: str) -> Path:
+def large(request: pytest.FixtureRequest, tmp_path: Path, database: str) -> Path:
     """A home whose index takes some seconds."""
     notes = {
         f"memory/note-{number:04}.md": f"# Note {number}\n\n- Parcel {number} goes out on Tuesday.\n"
-        for number in range(2_000)
+        for number in range(getattr(request, "param", 2_000))
     }
     if database:
         with closing(open_storage(Settings(home=tmp_path, database_url=SecretStr(database)))) as storage:
@@ -167,3 +191,32 @@ def test_events_of_one_are_heard_at_the_other(start: Start) -> None:
         again = events_of(stream.iter_lines())
         assert [int(next(again).id) for _ in range(3)] == ids[1:]
     assert one.http.get(f"{W}/sessions/talk/idle", params={"timeout_seconds": 5}).json()["idle"]
+
+
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
+@pytest.mark.parametrize("large", [200], indirect=True)
+@pytest.mark.parametrize("hours", [30, -30])
+def test_a_clock_that_is_off_takes_no_lease_and_loses_no_event(start: Start, large: Path, hours: int) -> None:
+    one, other = start(), start(hours)
+    # What one answered a day and six hours ago by the clock of the other is still answered.
+    first = one.post("/sessions", {"session_id": "talk"}, "k1")
+    assert other.post("/sessions", {"session_id": "talk"}, "k1").content == first.content
+    back = other.post("/sessions", {"session_id": "talk-2"}, "k2")
+    assert one.post("/sessions", {"session_id": "talk-2"}, "k2").content == back.content
+    # Work of each is neither taken over nor given up by the other.
+    for at_work, looking in ((one, other), (other, one)):
+        operation = at_work.post("/reindex", {"full": True}).json()["operation_id"]
+        soon(lambda at=looking, name=operation: at.operation(name)["state"] == "running")  # type: ignore[misc]
+        done = soon(lambda at=looking, name=operation: (now := at.operation(name))["state"] != "running" and now)  # type: ignore[misc]
+        assert done["state"] == "done", done
+    one.post("/sessions/talk/messages", {"messages": TALK}).raise_for_status()
+    with one.http.stream("GET", f"{W}/sessions/talk/events") as here:
+        with other.http.stream("GET", f"{W}/sessions/talk/events") as there:
+            streams = [stream.iter_lines() for stream in (here, there)]
+            for lines in streams:
+                assert next(lines).startswith("retry")
+            for server in (one, other, one):
+                server.post("/sessions/talk/compact", {"mode": "apply", "force": True}).raise_for_status()
+            heard = [events_of(lines) for lines in streams]
+            ids = [[int(next(events).id) for _ in range(5)] for events in heard]
+    assert ids[0] == ids[1] == list(range(ids[0][0], ids[0][0] + 5))

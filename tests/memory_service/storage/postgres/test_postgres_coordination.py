@@ -227,6 +227,19 @@ def test_a_follower_hears_of_a_message_without_any_notice(database: PostgresData
         assert [message.number for message in own.messages("a")] == [1, 2, 3]
 
 
+def test_numbers_that_a_database_may_have_taken_back_are_not_given_again(database: PostgresDatabase) -> None:
+    with coordination_of(database) as own:
+        assert [own.publish("a", b"x") for _ in range(3)] == [1, 2, 3]
+        # As after a failover to a standby that has the first message alone.
+        with database.transaction() as transaction:
+            transaction.execute("DELETE FROM channel_messages WHERE number > 1")
+            transaction.execute("UPDATE channels SET last_number = 1, incarnation = 'another server'")
+        before = time.time_ns() // 1000 - 10**7
+        after = own.publish("a", b"x")
+        assert after > before
+        assert own.publish("a", b"x") == after + 1
+
+
 def test_numbers_of_a_channel_are_given_once_by_many(database: PostgresDatabase) -> None:
     numbers = list[int]()
     with coordination_of(database) as own, coordination_of(database) as other:
