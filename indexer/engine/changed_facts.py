@@ -26,7 +26,7 @@ def changed_facts(store: IndexStore, chains: DayChains, filter: SearchFilter) ->
     """
     passages = [
         passage
-        for passage in store.passages(OfSharedThings(_LOOKED_AT)).values()
+        for passage in store.passages(OfSharedThings(_LOOKED_AT, filter.sources)).values()
         if filter.passes(passage.source, passage.path, passage.passage)
     ]
     # What has no day stands at the end.

@@ -125,9 +125,11 @@ class OfSharedThings(NamedTuple):
 
     Attributes:
         limit: Largest number of them.
+        sources: Kinds of source that they are of; empty means all.
     """
 
     limit: int
+    sources: tuple[SourceKind, ...] = ()
 
 
 class OfTags(NamedTuple):

@@ -38,8 +38,8 @@ def select_passages(database: Database, value: Which) -> dict[int, StoredPassage
             rows = _unembedded_rows(database, value)
         case OfThings():
             rows = _of_things(database, value)
-        case OfSharedThings(limit=limit):
-            rows = _of_shared_things(database, limit)
+        case OfSharedThings():
+            rows = _of_shared_things(database, value)
         case _:
             rows = _by_keys(database, value)
     return {
@@ -104,13 +104,14 @@ def _of_things(database: Database, things: OfThings) -> Iterator[Row]:
             )
 
 
-def _of_shared_things(database: Database, limit: int) -> list[Row]:
+def _of_shared_things(database: Database, value: OfSharedThings) -> list[Row]:
+    joined = "JOIN passages USING (key) JOIN files USING (file) WHERE source IN (SELECT value FROM json_each(?))"
     return database.rows(
         f"""SELECT {_STORED} FROM (
-                SELECT DISTINCT key FROM facts WHERE thing IN (
+                SELECT DISTINCT key FROM facts {joined if value.sources else "WHERE true"} AND thing IN (
                     SELECT thing FROM facts GROUP BY thing HAVING count(*) > 1)
                 ORDER BY key DESC LIMIT ?)
             JOIN passages p USING (key) JOIN files f USING (file) LEFT JOIN labels l USING (label)
             ORDER BY p.key DESC""",
-        (limit,),
+        (*((json.dumps(value.sources),) if value.sources else ()), value.limit),
     )

@@ -5,36 +5,29 @@ from __future__ import annotations
 from functools import cache
 
 from markdown_it import MarkdownIt
-from markdown_it.common.utils import escapeHtml
 from markdown_it.token import Token
 
-# A text larger than this is shown as it is: it is no note that a person reads.
-_MOST_CHARS = 400_000
 _LINKS = ("http://", "https://", "mailto:")
 
 
-def to_html(text: str) -> str:
-    """Markdown as HTML, each block with the number of its first line."""
-    if len(text) > _MOST_CHARS:
-        return f"<pre>{escapeHtml(text)}</pre>"
+def to_html(text: str, first: int = 1) -> str:
+    """Markdown as HTML, each block with the number of its first line; `first` is that of the text."""
     reader = _reader()
     tokens = reader.parse(text)
     for token in tokens:
         if token.map and token.nesting == 1:
-            token.attrSet("id", f"L{token.map[0] + 1}")
+            token.attrSet("id", f"L{token.map[0] + first}")
         for child in token.children or ():
             _make_safe(child)
     html: str = reader.renderer.render(tokens, reader.options, {})
     return html
 
 
-def outline_of(text: str) -> list[tuple[int, int, str]]:
-    """The headings of a text: level, line from 1, and words."""
-    if len(text) > _MOST_CHARS:
-        return []
+def outline_of(text: str, first: int = 1) -> list[tuple[int, int, str]]:
+    """The headings of a text: level, line, and words; `first` is the line of the first one."""
     tokens = _reader().parse(text)
     return [
-        (int(token.tag[1]), token.map[0] + 1, tokens[at + 1].content)
+        (int(token.tag[1]), token.map[0] + first, tokens[at + 1].content)
         for at, token in enumerate(tokens)
         if token.type == "heading_open" and token.map
     ]

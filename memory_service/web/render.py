@@ -99,9 +99,9 @@ def _environment(language: Language) -> Environment:
     return environment
 
 
-def _markdown(text: str) -> Markup:
+def _markdown(text: str, first: int = 1) -> Markup:
     # `to_html` escapes what is no Markdown.
-    return Markup(to_html(text))
+    return Markup(to_html(text, first))
 
 
 def _day(value: dt.date | dt.datetime | None) -> str:

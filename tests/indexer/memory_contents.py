@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -187,13 +187,16 @@ class Contents:
     def _keys_by_thing(self, thing: int) -> list[int]:
         return [key for file in self.files.values() for key in file.keys_by_thing.get(thing, ())]
 
-    def sharing(self, limit: int) -> list[int]:
-        """Keys of passages that state what another one states, too."""
+    def sharing(self, limit: int, sources: Collection[str]) -> list[int]:
+        """Keys of passages of some kinds of source that state what another one states, too."""
         keys = dict[int, set[int]]()
         for file in self.files.values():
             for thing, stating in file.keys_by_thing.items():
                 keys.setdefault(thing, set()).update(stating)
-        return sorted({key for among in keys.values() if len(among) > 1 for key in among}, reverse=True)[:limit]
+        shared = sorted({key for among in keys.values() if len(among) > 1 for key in among}, reverse=True)
+        return [key for key in shared if not sources or ((row := self.row(key)) and row.stored.source in sources)][
+            :limit
+        ]
 
     def _newest(self, keys: Sequence[int], limit: int) -> list[int]:
         stored = [row.stored for key in keys if (row := self.row(key))]

@@ -185,8 +185,8 @@ class InMemoryStore:
                 rows = [row for key in now.unembedded_keys(which) if (row := now.row(key))]
             case OfThings():
                 rows = [row for key in now.stating(which) if (row := now.row(key))]
-            case OfSharedThings(limit=limit):
-                rows = [row for key in now.sharing(limit) if (row := now.row(key))]
+            case OfSharedThings(limit=limit, sources=sources):
+                rows = [row for key in now.sharing(limit, sources) if (row := now.row(key))]
             case _:
                 rows = [row for key in which if (row := now.row(key))]
         return {row.stored.key: row.stored for row in rows}

@@ -40,7 +40,9 @@ _OF_THINGS: Final[LiteralString] = f"""
 
 _OF_SHARED_THINGS: Final[LiteralString] = f"""
     SELECT {_STORED} FROM (
-        SELECT DISTINCT x.key FROM index_facts x WHERE x.ws = %(ws)s AND x.gen = %(gen)s AND x.thing IN (
+        SELECT DISTINCT x.key FROM index_facts x JOIN index_passages p ON {_OWN} AND p.key = x.key {_FILE}
+        WHERE x.ws = %(ws)s AND x.gen = %(gen)s AND (%(all)s OR f.source = ANY(%(sources)s::text[]))
+        AND x.thing IN (
             SELECT thing FROM index_facts WHERE ws = %(ws)s AND gen = %(gen)s GROUP BY thing HAVING count(*) > 1)
         ORDER BY x.key DESC LIMIT %(limit)s) k
     JOIN index_passages p ON {_OWN} AND p.key = k.key {_FILE} {_LABEL} ORDER BY p.key DESC"""
@@ -61,8 +63,8 @@ def read_passages(heads: PostgresHeads, value: Which) -> dict[int, StoredPassage
                 limit=None if value.limit < 0 else value.limit,
                 least=value.least,
             )
-        case OfSharedThings(limit=limit):
-            rows = heads.rows(_OF_SHARED_THINGS, limit=limit)
+        case OfSharedThings(limit=limit, sources=sources):
+            rows = heads.rows(_OF_SHARED_THINGS, limit=limit, sources=list(sources), all=not sources)
         case _:
             rows = heads.rows(_BY_KEY, keys=[int(key) for key in value]) if len(value) else ()
     return {row[0]: _stored_passage(row) for row in rows}

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import Response
 
-from memory_service.errors import Conflict, NotFound, PreconditionFailed
+from memory_service.errors import Conflict, InvalidRequest, NotFound, PreconditionFailed
 from memory_service.schemas.memories import FileText
 from memory_service.web.markdown import outline_of
 from memory_service.web.visit import Visit
 
+# A file is shown in parts of so many lines and characters; of a longer line its beginning.
+_LINES: Final = 1_000
+_CHARS: Final = 200_000
+_LINE_CHARS: Final = 20_000
 # What `get` gives at once.
-_LINES: Final = 2_000
-_MOST_LINES: Final = 400_000
+_MOST_LINES: Final = 2_000
 _MOST_ENTRIES: Final = 500
+# A form holds no more: what is larger is for an editor.
+_MOST_EDIT_CHARS: Final = 1_000_000
 # Where an entry's comment stands in its file: that is told beside the entry.
 _COMMENT: Final = re.compile(r"[ \t]*<!--[^\n]*?-->")
 _LOG: Final = re.compile(r"sessions/(.+)\.jsonl(?:#L(\d+).*)?")
@@ -37,19 +42,24 @@ def file_page(visit: Visit) -> Response:
     path = str(visit.request.path_params["path"])
     if log := _LOG.fullmatch(path):
         return visit.go(f"/w/{visit.workspace}/sessions/{log[1]}")
+    part = _part(visit, path, max(1, visit.number("from", 1, 10**9)))
+    file: FileText = part["file"]
     if visit.query.get("as") == "source":
-        start = max(1, visit.number("from", 1, 10**9))
-        return visit.page("source", file=visit.service.get(visit.workspace, path, start, _LINES))
-    file = _whole(visit, path)
+        return visit.page("source", **part)
     entries = []
     if not path.startswith("@"):
-        entries = visit.service.entries(visit.workspace, path=file.path, limit=_MOST_ENTRIES).entries
+        # A list of entries goes on above the line at which the one before it ended.
+        end = f"{file.path}#L{file.end_line + 1}"
+        entries = visit.service.entries(visit.workspace, path=file.path, limit=_MOST_ENTRIES, cursor=end).entries
+    text = _COMMENT.sub("", file.text)
     return visit.page(
         "file",
-        file=file,
-        text=_COMMENT.sub("", file.text),
-        outline=outline_of(file.text),
-        entries=sorted(entries, key=lambda entry: entry.start_line),
+        text=text,
+        outline=outline_of(text, file.start_line),
+        entries=sorted(
+            (entry for entry in entries if entry.start_line >= file.start_line), key=lambda entry: entry.start_line
+        ),
+        **part,
     )
 
 
@@ -93,14 +103,38 @@ def forget_memory(visit: Visit) -> Response:
     return visit.page("forget", memory=memory, answer=answer, back=visit.form.get("back", ""))
 
 
+def _part(visit: Visit, path: str, first: int) -> dict[str, Any]:
+    """The part of a file that begins with a line, and where the parts before and after it begin."""
+    file = visit.service.get(visit.workspace, path, first, _LINES)
+    lines, size, is_cut = list[str](), 0, False
+    for line in file.text.splitlines(keepends=True):
+        shown = line if len(line) <= _LINE_CHARS else f"{line[:_LINE_CHARS]}…\n"
+        if lines and size + len(shown) > _CHARS:
+            break
+        is_cut = is_cut or shown is not line
+        lines.append(shown)
+        size += len(shown)
+    end = first + len(lines) - 1
+    following = end + 1 if lines and end < file.total_lines else None
+    shown_file = file.model_copy(update={"text": "".join(lines), "end_line": end, "next_start_line": following})
+    return {"file": shown_file, "earlier": max(1, first - _LINES) if first > 1 else 0, "is_cut": is_cut}
+
+
 def _whole(visit: Visit, path: str) -> FileText:
-    """All of a file, which `get` gives in ranges."""
-    file = visit.service.get(visit.workspace, path, 1, _LINES)
-    parts, following = [file.text], file.next_start_line
-    while following is not None and following < _MOST_LINES:
-        more = visit.service.get(visit.workspace, path, following, _LINES)
+    """All of a file, which `get` gives in ranges.
+
+    Raises:
+        InvalidRequest: It is too large for a form.
+    """
+    file = visit.service.get(visit.workspace, path, 1, _MOST_LINES)
+    parts, following, size = [file.text], file.next_start_line, len(file.text)
+    while following is not None and size <= _MOST_EDIT_CHARS:
+        more = visit.service.get(visit.workspace, path, following, _MOST_LINES)
         if more.etag != file.etag:
             return _whole(visit, path)
         parts.append(more.text)
+        size += len(more.text)
         following = more.next_start_line
+    if size > _MOST_EDIT_CHARS:
+        raise InvalidRequest(f"The file {path} is too large for a form. Change it in an editor: the page follows.")
     return file.model_copy(update={"text": "".join(parts), "end_line": file.total_lines, "next_start_line": None})

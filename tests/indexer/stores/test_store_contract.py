@@ -308,6 +308,17 @@ def test_things_that_several_passages_state(store: IndexStore) -> None:
     store.write([write], fact_rules="facts")
     assert [each.passage.text for each in store.passages(OfSharedThings(9)).values()] == [texts[1], texts[0]]
     assert [each.passage.text for each in store.passages(OfSharedThings(1)).values()] == [texts[1]]
+    talk = replace(new(0, passage("Ana likes Porto."), path="sessions/s1.jsonl"), things=(1,))
+    told = FileWrite(
+        path="sessions/s1.jsonl",
+        state=state("sessions/s1.jsonl", source="sessions"),
+        expected_revision=0,
+        inserted=(talk,),
+    )
+    store.write([told], fact_rules="facts")
+    assert [each.passage.text for each in store.passages(OfSharedThings(1)).values()] == ["Ana likes Porto."]
+    of_notes = OfSharedThings(1, ("memory",))
+    assert [each.passage.text for each in store.passages(of_notes).values()] == [texts[1]], "they are chosen first"
 
 
 def test_a_thing_that_counts_only_beside_another(store: IndexStore) -> None:
