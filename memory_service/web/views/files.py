@@ -20,7 +20,7 @@ _LINE_CHARS: Final = 20_000
 _MOST_LINES: Final = 2_000
 _MOST_ENTRIES: Final = 500
 # A form holds no more: what is larger is for an editor.
-_MOST_EDIT_CHARS: Final = 1_000_000
+_MOST_EDIT_CHARS: Final = 2_000_000
 # Where an entry's comment stands in its file: that is told beside the entry.
 _COMMENT: Final = re.compile(r"[ \t]*<!--[^\n]*?-->")
 _LOG: Final = re.compile(r"sessions/(.+)\.jsonl(?:#L(\d+).*)?")
