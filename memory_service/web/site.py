@@ -102,7 +102,7 @@ def make_site(host: Host) -> Starlette:
             Route("/w/{workspace}/events", partial(_events, host), methods=["GET"]),
             *routes,
         ],
-        middleware=[Middleware(GZipMiddleware, minimum_size=2_000)],
+        middleware=[Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=1)],
         exception_handlers={SignInNeeded: _to_sign_in, MemoryServiceError: _failure, 404: _missing, 405: _missing},
     )
 

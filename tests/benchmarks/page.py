@@ -5,6 +5,8 @@
 - `first_paint_ms`: from the request of a view to its first contentful paint, by the browser's own clock, p50 and p95;
 - `keystroke_ms`: from the key that is pressed to the frame with its results, with the pause that waits for more keys;
 - `session_ms`: from the request of a long session to its last message in the page;
+- `processor_ms`: the server's processor time for a page, which other work on the machine leaves as it is; of a search,
+  for a question that was not asked before;
 - `gzip_bytes`: scripts and styles as the server sends them;
 - `lines`: Python, templates and styles of ours.
 """
@@ -21,6 +23,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from memory_service.config import Settings
 from memory_service.service import MemoryService
 from tests.benchmarks.postgres_search import sample_sentences, write_sample_notes
@@ -28,7 +32,7 @@ from tests.benchmarks.sessions import messages
 from tests.serving import serving
 
 _WEB = Path(__file__).resolve().parents[2] / "memory_service" / "web"
-_VIEWS = ("", "/search", "/files", "/sessions", "/prompts", "/facts", "/review", "/health")
+_VIEWS = ("", "/search", "/files", "/sessions", "/prompts", "/facts", "/review", "/health", "/operations")
 # In the page: the moment of each key, and that at which results were put in after it.
 _CLOCK = """(() => {
   window.__times = [];
@@ -91,6 +95,19 @@ def openings(window: Any, rounds: int) -> dict[str, float]:
     return {"first": round(times[0], 1), **percentiles(times[1:])}
 
 
+def processor_times(http: httpx.Client, rounds: int) -> dict[str, dict[str, float]]:
+    """Processor time of this process, which is the server, for each view and for new questions."""
+
+    def spent(path: str) -> float:
+        begun = time.process_time()
+        assert http.get(path, headers={"Accept": "text/html"}).is_success
+        return 1000 * (time.process_time() - begun)
+
+    questions = ["+".join(sentence.split()[:5]) + "+x" for sentence in sample_sentences()[: rounds * 3 : 3]]
+    by_view = {view or "/": percentiles([spent(f"/w/default{view}") for _ in range(rounds)]) for view in _VIEWS}
+    return {**by_view, "/search?q=": percentiles([spent(f"/w/default/search?q={asked}") for asked in questions])}
+
+
 def sizes() -> dict[str, int]:
     """Bytes of scripts and styles, gzipped, and lines of ours."""
     scripts = [file for file in (_WEB / "static").iterdir() if file.suffix in (".js", ".css")]
@@ -126,6 +143,7 @@ def main(passages: int, count: int, rounds: int) -> dict[str, object]:
                 "session_ms": openings(window, rounds),
                 "first_paint_ms": paints(window, rounds),
                 "keystroke_ms": keystrokes(window, rounds),
+                "processor_ms": processor_times(server.http, rounds),
                 **sizes(),
             }
             browser.close()

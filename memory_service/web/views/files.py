@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from memory_service.errors import Conflict, InvalidRequest, NotFound, PreconditionFailed
+from memory_service.errors import Conflict, Forbidden, InvalidRequest, NotFound, PreconditionFailed
 from memory_service.schemas.memories import FileText
 from memory_service.web.markdown import outline_of
 from memory_service.web.visit import Visit
@@ -19,6 +19,8 @@ _LINE_CHARS: Final = 20_000
 # What `get` gives at once.
 _MOST_LINES: Final = 2_000
 _MOST_ENTRIES: Final = 500
+# All entries of a file are read to list some: those of a longer one would take seconds.
+_MOST_LISTED_LINES: Final = 20_000
 # A form holds no more: what is larger is for an editor.
 _MOST_EDIT_CHARS: Final = 2_000_000
 # Where an entry's comment stands in its file: that is told beside the entry.
@@ -47,7 +49,8 @@ def file_page(visit: Visit) -> Response:
     if visit.query.get("as") == "source":
         return visit.page("source", **part)
     entries = []
-    if not path.startswith("@"):
+    is_listed = file.total_lines <= _MOST_LISTED_LINES
+    if is_listed and not path.startswith("@"):
         # A list of entries goes on above the line at which the one before it ended.
         end = f"{file.path}#L{file.end_line + 1}"
         entries = visit.service.entries(visit.workspace, path=file.path, limit=_MOST_ENTRIES, cursor=end).entries
@@ -55,6 +58,7 @@ def file_page(visit: Visit) -> Response:
     return visit.page(
         "file",
         text=text,
+        is_listed=is_listed,
         outline=outline_of(text, file.start_line),
         entries=sorted(
             (entry for entry in entries if entry.start_line >= file.start_line), key=lambda entry: entry.start_line
@@ -65,6 +69,8 @@ def file_page(visit: Visit) -> Response:
 
 def edit_page(visit: Visit) -> Response:
     """A file in a form."""
+    if not visit.may_write:
+        raise Forbidden("The key may read this file, and not change it. Sign in with another one.")
     path = str(visit.request.path_params["path"])
     try:
         file = _whole(visit, path)
