@@ -422,14 +422,9 @@ class Index:
         return self._search.changed_facts(filter, self._today(), self._zone)
 
     @property
-    def revision(self) -> int:
-        """A number that grows with every write into the index, by any process; 0 before the first."""
-        return self._store.head().revision
-
-    @property
-    def progress(self) -> SyncProgress | None:
-        """Progress of the largest sync of this process; None if none runs."""
-        return self._sync.progress
+    def activity(self) -> tuple[int, SyncProgress | None]:
+        """A number that grows with every write, by any process, and the largest sync of this one; None if none runs."""
+        return self._store.head().revision, self._sync.progress
 
     def status(self) -> IndexStatus:
         """How the index stands; waits neither for a sync nor for a reader to be loaded.

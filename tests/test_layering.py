@@ -121,6 +121,7 @@ VENDORS: dict[str, tuple[str, ...]] = {
     "pydantic": (
         "memory_service.schemas.*",
         "memory_service.config",
+        "memory_service.config.setting_origins",
         "memory_service.runtime.session_options",  # a session's own settings are those of the tables of `config`
         "memory_service.client.*",
         "memory_service.cli.output",

@@ -246,7 +246,9 @@ def create_app(service: MemoryService, *, watch: bool = False, instance: str = "
     app.router.routes.extend(route for router in (*ROUTERS, gateway_routes) for route in router.routes)
     app.state.mcp = McpEndpoint(service, app_state.pools.queues.run_as, max_body_bytes=service.settings.max_body_bytes)
     app.router.routes.append(Route("/mcp", McpRoute(app.state.mcp), methods=["POST"], include_in_schema=False))
-    app.router.routes.append(PageRoute(Host(service=service, run=_queue_runner(app_state.pools), stream=event_stream)))
+    app.router.routes.append(
+        PageRoute(Host(service=service, run=_queue_runner(app_state.pools), stream=event_stream, shows_home=shows_home))
+    )
     app.router.routes.extend(PAGES)
     if gateway.relay.upstreams.by_name:
         app.router.routes.append(PassedRoute(gateway, own))

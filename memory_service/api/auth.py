@@ -257,6 +257,12 @@ async def in_workspace(workspace: WorkspaceName, grant: Annotated[Grant, Depends
         raise Forbidden("The key is not for this workspace. Use a key of it, or one for '*'.")
 
 
+async def at_home(request: Request, grant: Annotated[Grant, Depends(grant_of)]) -> None:
+    """Refuse whoever may not know where the home lies, and what else there is on this machine."""
+    if not (grant.may("admin") and shows_home(request)):
+        raise Forbidden("This is for an admin of all workspaces, or on this machine. Use a key of the role admin.")
+
+
 async def in_every_workspace(grant: Annotated[Grant, Depends(grant_of)]) -> None:
     """Refuse a key that is for some workspaces only."""
     if not grant.is_for_all:

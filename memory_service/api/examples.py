@@ -149,6 +149,21 @@ OPERATION = schemas.Operation(
     created_at=_WHEN,
 )
 OPERATIONS = schemas.OperationList(operations=[OPERATION])
+SETTINGS = schemas.SettingValues(
+    settings=[
+        schemas.SettingValue(
+            name="timezone",
+            value="Europe/Vienna",
+            origin="file",
+            place="/home/ana/.memory-service/memory-service.toml:1",
+            description='Decides which day "today" is: an IANA name, or "local" for the machine\'s.',
+        )
+    ]
+)
+CONNECTED_HOSTS = schemas.ConnectedHosts(
+    hosts=[schemas.ConnectedHost(host="cursor", files=["/home/ana/.cursor/hooks.json", "/home/ana/.cursor/mcp.json"])],
+    log=["2026-11-20T14:32:00+01:00 cursor stop: The disk is full. Free some space."],
+)
 STATUS = schemas.Status(
     workspace="default",
     files=18,

@@ -1,4 +1,4 @@
-"""Commands of the agents that use the memory: connect, disconnect."""
+"""Commands of the agents that use the memory: connect, disconnect, hosts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_service.cli.options import Place, examples, with_place
-from memory_service.cli.output import emit_value
+from memory_service.cli.output import emit_json, emit_value, warn
 from memory_service.hosts import HOSTS, HostName
 
 if TYPE_CHECKING:
@@ -68,6 +68,26 @@ def disconnect(place: Place, host: HostName, project: bool, dry_run: bool) -> No
     from memory_service.hosts.connect import disconnect as run
 
     _print(place, run(host, _target(place, project), dry_run=dry_run))
+
+
+@click.command()
+@with_place
+def hosts(place: Place) -> None:
+    """List the connected coding agents, and the last faults of their hooks."""
+    with place.service() as service:
+        found_hosts = service.connected_hosts()
+    if place.as_json:
+        emit_json(found_hosts)
+        return
+    if not found_hosts.hosts:
+        click.echo("no coding agent is connected on this machine", err=True)
+    for host in found_hosts.hosts:
+        click.echo(f"{host.host}  ({host.project or 'user'})")
+        for file in host.files:
+            click.echo(f"  {file}")
+    for line in found_hosts.log:
+        click.echo(line)
+    warn(found_hosts.degraded)
 
 
 def _target(place: Place, project: bool, url: str = "") -> HostTarget:

@@ -20,6 +20,7 @@ _COMMANDS = {
     "mcp": "serving",
     "connect": "hosts",
     "disconnect": "hosts",
+    "hosts": "hosts",
     "reindex": "index",
     "search": "memories",
     "context": "memories",
@@ -39,6 +40,7 @@ _COMMANDS = {
     "migrate": "migrate",
     "keys": "keys",
     "operations": "status",
+    "settings": "status",
     "status": "status",
     "doctor": "status",
 }

@@ -1,4 +1,4 @@
-"""Commands that say how a workspace stands: status, operations, doctor."""
+"""Commands that say how a workspace stands: status, operations, doctor; and the settings."""
 
 from __future__ import annotations
 
@@ -61,6 +61,22 @@ def _operation_row(operation: Operation) -> str:
     began = f"{operation.created_at:%Y-%m-%d %H:%M} UTC" if operation.created_at else ""
     shown_text = f"{operation.state}  {operation.done} of {operation.total} passages{left}"
     return "  ".join(filter(None, (shown_text, began, operation.error)))
+
+
+@click.command()
+@with_place
+def settings(place: Place) -> None:
+    """List the settings, each with where it is from; no secrets."""
+    with place.service() as service:
+        listing = service.setting_values()
+    if place.as_json:
+        emit_json(listing)
+        return
+    for line in columns(
+        (setting.name, f"{setting.value or '-'}  ({' '.join(filter(None, (setting.origin, setting.place)))})")
+        for setting in listing.settings
+    ):
+        click.echo(line)
 
 
 @click.command(epilog=examples("status", "status --follow"))

@@ -397,6 +397,14 @@ class MemoryClient:
         """
         yield from self._connection.events(self._calls.events, after)
 
+    def settings(self) -> list[schemas.SettingValue]:
+        """The settings of the server and where each is from; for a key of the role admin, or on its machine."""
+        return self._connection.send(_wire.settings_call()).settings
+
+    def hosts(self) -> schemas.ConnectedHosts:
+        """The coding agents that are connected on the server's machine; for whom `settings` is."""
+        return self._connection.send(_wire.hosts_call())
+
     def version(self) -> schemas.Version:
         """Version of the server."""
         return self._connection.send(self._calls.version())

@@ -300,6 +300,16 @@ class Routes:
         )
 
 
+def settings_call() -> Call[schemas.SettingValues]:
+    """The call for the settings of the server."""
+    return Call(method="GET", path="/v1/settings", answer=schemas.SettingValues, safe=True)
+
+
+def hosts_call() -> Call[schemas.ConnectedHosts]:
+    """The call for the connected hosts."""
+    return Call(method="GET", path="/v1/hosts", answer=schemas.ConnectedHosts, safe=True)
+
+
 class Calls(Routes):
     """Maker of the calls for one workspace.
 

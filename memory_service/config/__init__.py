@@ -21,6 +21,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     SecretStr,
     ValidationError,
     ValidationInfo,
@@ -36,9 +37,11 @@ from memory_service.config.extra_paths import (
     read_extra_paths,
     split_entries,
 )
+from memory_service.config.setting_origins import SettingOrigins, lines_of_names, setting_names, shown_settings
 from memory_service.errors import InvalidRequest
 from memory_service.home import DEFAULT_HOME, PREFIX, WORKSPACE_NAME, check_format, home_of, nearest, shown_name
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
+from memory_service.schemas.status import SettingValue
 
 FILE_NAME = "memory-service.toml"
 _WITHOUT_BLANKS = lazy_regex(r"\S+")
@@ -228,6 +231,8 @@ class GatewayTable(_Table):
 class Settings(_Table):
     """Everything that can be set."""
 
+    _origins: SettingOrigins = PrivateAttr(default_factory=SettingOrigins)
+
     home: Path = Field(default=DEFAULT_HOME, description="Folder of the workspaces.")
     host: str = Field(
         default="127.0.0.1", description="Address that the server listens on; others than loopback need api_keys."
@@ -395,6 +400,10 @@ class Settings(_Table):
         """The present moment in the configured timezone."""
         return dt.datetime.now(self.zone).astimezone(self.zone)
 
+    def list_values(self) -> list[SettingValue]:
+        """All settings, each with its value as it may be shown, and where that is from."""
+        return shown_settings(self, self._origins)
+
     @property
     def zone(self) -> dt.tzinfo | None:
         """The configured timezone; None for the machine's own."""
@@ -423,11 +432,20 @@ def load_settings(**arguments: Any) -> Settings:
             "memory-service demo --keep FOLDER, and then --home FOLDER."
         )
     check_format(home)
-    values = _merge_tables(_merge_tables(_file(home / FILE_NAME), environment), given_fields)
+    text = _file_text(home / FILE_NAME)
+    file_fields = _parse_fields(home / FILE_NAME, text)
+    values = _merge_tables(_merge_tables(file_fields, environment), given_fields)
     try:
-        return Settings(**{**values, "home": home})
+        settings = Settings(**{**values, "home": home})
     except ValidationError as error:
         raise InvalidRequest(_explain(error)) from None
+    settings._origins = SettingOrigins(
+        file=lines_of_names(text, setting_names(file_fields, _TABLES)),
+        file_name=str(home / FILE_NAME),
+        environment=frozenset(setting_names(environment, _TABLES)),
+        arguments=frozenset(setting_names(given_fields, _TABLES)),
+    )
+    return settings
 
 
 # What Kubernetes gives every container for a Service whose name begins with `memory-service`.
@@ -461,13 +479,24 @@ def _environment() -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in ("workspace", "url", "api_key")}
 
 
-def _file(path: Path) -> dict[str, Any]:
+def _file_text(path: Path) -> str:
     try:
-        fields = tomllib.loads(path.read_text("utf-8"))
+        return path.read_text("utf-8")
     except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidRequest(f"The settings file {path} cannot be read ({error}). Mend or remove it.") from None
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> InvalidRequest:
+    return InvalidRequest(f"The settings file {path} cannot be read ({error}). Mend or remove it.")
+
+
+def _parse_fields(path: Path, text: str) -> dict[str, Any]:
+    try:
+        fields = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _unreadable(path, error) from None
     if "home" in fields:
         raise InvalidRequest(f"The settings file {path} cannot set 'home': it lies there. Use --home or {PREFIX}HOME.")
     return fields
@@ -481,12 +510,18 @@ def _merge_tables(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
     return merged_low
 
 
+_TABLES: dict[str, type[BaseModel]] = {
+    name: field.annotation
+    for name, field in Settings.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+}
+
+
 def _setting_names() -> Iterator[tuple[str, str]]:
     """The table and the name of each setting, and of each table."""
-    for name, field in Settings.model_fields.items():
+    for name in Settings.model_fields:
         yield "", name
-        table = field.annotation
-        if isinstance(table, type) and issubclass(table, BaseModel):
+        if table := _TABLES.get(name):
             yield from ((name, inner) for inner in table.model_fields)
 
 

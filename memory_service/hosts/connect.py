@@ -22,11 +22,14 @@ from typing import Literal, TypeAlias
 
 from memory_service.errors import InvalidRequest
 from memory_service.home import DEFAULT_HOME, home_of
-from memory_service.hosts import HostName
+from memory_service.hosts import HOSTS, HostName
 from memory_service.hosts.connections import ConnectionNotes, carry_out
 from memory_service.hosts.places import user_folder
 from memory_service.hosts.settings_files import NAME, Change, FileNote, HostFile, OwnEntry, connect_file, restore_file
+from memory_service.schemas.status import ConnectedHost
 
+# Stands for the folder of any project.
+_NOWHERE = Path(os.path.abspath(os.sep)) / "nowhere" / "project"
 Scope: TypeAlias = Literal["user", "project"]
 
 # Longer than the command lets a hook last.
@@ -141,6 +144,45 @@ def connect(host: HostName, target: HostTarget, *, dry_run: bool = False) -> Hos
         see=_HOSTS[host].see,
         notes=(*_HOSTS[host].notes(target), *_twice(host, target, notes)),
     )
+
+
+def connected_hosts() -> Iterator[ConnectedHost]:
+    """The hosts that are connected for this user, by the notes of connections.
+
+    Raises:
+        InvalidRequest: The notes cannot be read.
+    """
+    noted_paths = set(ConnectionNotes.load().files)
+    for host in HOSTS:
+        own = [file.path for file in _possible_files(host, HostTarget(folder=Path.cwd())) if file.path in noted_paths]
+        noted_paths -= {*own}
+        if own:
+            yield ConnectedHost(host=host, files=[str(path) for path in own])
+        # Of projects, the files are known by where they lie in one.
+        inner = [
+            file.path.relative_to(_NOWHERE)
+            for file in _possible_files(host, HostTarget(scope="project", folder=_NOWHERE))
+            if file.path.is_relative_to(_NOWHERE)
+        ]
+        roots = {_root_of(path, name) for path in noted_paths for name in inner} - {None}
+        for root in sorted(filter(None, roots)):
+            paths = [root / name for name in inner if root / name in noted_paths]
+            noted_paths -= {*paths}
+            yield ConnectedHost(host=host, project=str(root), files=[str(path) for path in paths])
+
+
+def _possible_files(host: HostName, target: HostTarget) -> list[HostFile]:
+    """The files of a host; none where it has no settings of that scope."""
+    try:
+        return _files(host, target)
+    except InvalidRequest:
+        return []
+
+
+def _root_of(path: Path, name: Path) -> Path | None:
+    """The folder that a file with such a name lies in; None for a file of another name."""
+    parts = name.parts
+    return Path(*path.parts[: -len(parts)]) if path.parts[-len(parts) :] == parts else None
 
 
 def _put_in(planned_pairs: list[tuple[Change, FileNote]], notes: ConnectionNotes) -> None:

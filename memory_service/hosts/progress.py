@@ -201,6 +201,22 @@ def note_faults(home: Path, host: str, event: str, faults: tuple[str, ...]) -> N
             os.write(descriptor, lines.encode("utf-8", "backslashreplace"))
 
 
+def last_faults(home: Path, count: int) -> list[str]:
+    """The last lines of the log of the home, the newest last; none where there is no log.
+
+    Raises:
+        StorageFailed: The log cannot be read.
+    """
+    log = home / LOG_NAME
+    if not log.exists():
+        return []
+    with disk.storage_errors(LOG_NAME), disk.open_no_follow(log) as descriptor:
+        size = os.fstat(descriptor).st_size
+        os.lseek(descriptor, max(0, size - count * 2 * _MOST_LINE_CHARS), os.SEEK_SET)
+        lines = os.read(descriptor, count * 2 * _MOST_LINE_CHARS).decode("utf-8", "replace").splitlines()
+    return lines[-count:]
+
+
 def _one_line(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _MOST_LINE_CHARS else f"{line[: _MOST_LINE_CHARS - 1]}…"

@@ -189,6 +189,41 @@ class Check(Answer):
     figures: dict[str, float] = Field(default={})
 
 
+SettingOrigin = Literal["default", "file", "environment", "argument"]
+
+
+class SettingValue(Answer):
+    """A setting as it holds in this process."""
+
+    name: str = Field(description="Its whole name, such as `ranking.fusion`.")
+    value: str = Field(description="Its value as text; of what is secret, only that it is there.")
+    origin: SettingOrigin = Field(description="Where the value is from.")
+    place: str = Field(default="", description="The variable, or the file and the line; empty for none.")
+    description: str = Field(default="", description="The meaning of the setting.")
+
+
+class SettingValues(Answer):
+    """The settings of a server."""
+
+    settings: list[SettingValue] = Field(description="All settings, in the order of the documentation.")
+
+
+class ConnectedHost(Answer):
+    """A coding agent that is connected."""
+
+    host: str = Field(description="Name of the host.")
+    project: str | None = Field(default=None, description="Folder of the project; null for the user's own settings.")
+    files: list[str] = Field(description="Its settings files that have something of ours.")
+
+
+class ConnectedHosts(Answer):
+    """The coding agents that are connected on this machine, and what went wrong in their hooks."""
+
+    hosts: list[ConnectedHost] = Field(description="The hosts, by name; an empty list where none is connected.")
+    log: list[str] = Field(description="The last lines of `hooks.log`, the newest last: one for each fault.")
+    degraded: Degraded = Field(default=[])
+
+
 class Health(Answer):
     """The health of the server: if it lives, or is ready to serve."""
 

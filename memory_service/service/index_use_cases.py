@@ -1,4 +1,4 @@
-"""The index half of `MemoryService`: bringing it up to date, here or in the background, and how it stands.
+"""The index half of `MemoryService`: bringing it up to date, here or in the background, and how it and the rest stand.
 
 Invariants: the files are never changed; errors that leave are those of `memory_service.errors`.
 """
@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from indexer import SyncProgress
+from memory_service.errors import InvalidRequest
 from memory_service.memories.workspaces import indexed_paths
 from memory_service.runtime import index_answers
 from memory_service.runtime.background import Operations
@@ -20,7 +21,7 @@ from memory_service.runtime.change_reports import SyncedChange, follow
 from memory_service.runtime.events import Subscription
 from memory_service.runtime.index_answers import translate_errors
 from memory_service.runtime.workspace_events import WorkspaceEvents, WorkspaceState
-from memory_service.schemas.status import Operation, ReindexReport, Status
+from memory_service.schemas.status import ConnectedHosts, Operation, ReindexReport, SettingValues, Status
 
 if TYPE_CHECKING:
     from memory_service.config import Settings
@@ -28,8 +29,12 @@ if TYPE_CHECKING:
     from memory_service.service.workspace import OpenWorkspaces
 
 
+# So many lines of the log of hooks are shown.
+_FAULTS = 20
+
+
 class IndexUseCases(ABC):
-    """The use cases of the index."""
+    """The use cases of the index, and of what the service stands on."""
 
     settings: Settings
     _operations: Operations
@@ -124,7 +129,7 @@ class IndexUseCases(ABC):
         parts, index = self._workspaces.storage.workspace(workspace), self._workspaces.readable(workspace).index
         documents, logs = parts.documents.scan().documents.values(), parts.logs.list()
         with translate_errors():
-            revision, progress = index.revision, index.progress
+            revision, progress = index.activity
         return WorkspaceState(
             documents={document.path: document.revision for document in documents},
             sessions={log.session_id: (log.last_activity, log.size_bytes) for log in logs},
@@ -161,6 +166,23 @@ class IndexUseCases(ABC):
 
         if missed_text := missed_calls_note(self.missed_calls.recent(workspace, dt.datetime.now(dt.UTC))):
             yield f"gateway: {missed_text}"
+
+    def setting_values(self) -> SettingValues:
+        """The settings of this process, each with its value, but for secrets, and where that is from."""
+        return SettingValues(settings=self.settings.list_values())
+
+    def connected_hosts(self) -> ConnectedHosts:
+        """The coding agents that are connected on this machine, and the last faults of their hooks."""
+        from memory_service.hosts.connect import connected_hosts
+        from memory_service.hosts.progress import last_faults
+
+        degraded = list[str]()
+        try:
+            hosts = list(connected_hosts())
+        except InvalidRequest as error:
+            hosts = []
+            degraded.append(f"hosts: {error}")
+        return ConnectedHosts(hosts=hosts, log=last_faults(self.settings.home, _FAULTS), degraded=degraded)
 
     def watch(self) -> None:
         """From now on index what others change in the workspaces that are in use, without a search having to ask."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
     from starlette.responses import Response
 
     from memory_service.service import MemoryService, Subscription
@@ -27,8 +28,10 @@ class Host:
         service: The service.
         run: Runs a call in a thread, in the queue of its kind.
         stream: Makes the response that sends events.
+        shows_home: Tells of a request that needs no key if it may know what there is on this machine.
     """
 
     service: MemoryService
     run: Runner
     stream: Streamer
+    shows_home: Callable[[Request], bool]

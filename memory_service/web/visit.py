@@ -67,6 +67,12 @@ class Visit:
         return self.grant.may("write")
 
     @property
+    def sees_home(self) -> bool:
+        """True if the visitor may see the settings of the server, and what there is on its machine."""
+        is_admin = self.grant.may("admin") and self.grant.is_for_all
+        return is_admin and (self.has_signed_in or self.host.shows_home(self.request))
+
+    @property
     def has_signed_in(self) -> bool:
         """True if the visitor has a key, and may sign out."""
         return bool(self.grant.key_id)

@@ -333,3 +333,57 @@ def test_numbers_that_make_no_sense_are_an_error_at_start(
     monkeypatch.setenv("MEMORY_SERVICE_COMPACTION__OVERRIDES", value)
     message = refused(home=tmp_path)
     assert message.startswith("The setting 'compaction.overrides' cannot be used: ") and told in message
+
+
+def test_each_setting_says_where_it_is_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """# mine
+timezone = "UTC"
+ranking.half_life_days = 12.5
+
+[compaction]
+# the preset
+preset = "turns"
+
+[ recall ]
+"min_gain"=0.5
+
+[context_windows]
+gpt-4o = 1000
+"""
+    (tmp_path / FILE_NAME).write_text(text, "utf-8")
+    monkeypatch.setenv(f"{PREFIX}RECALL__MIN_GAIN", "0.25")
+    monkeypatch.setenv(f"{PREFIX}CONTEXT_WINDOW", "9000")
+    loaded = load_settings(home=tmp_path, port=99)
+    found = {setting.name: (setting.value, setting.origin, setting.place) for setting in loaded.list_values()}
+    assert list(found) == list(names(Settings))
+    file = tmp_path / FILE_NAME
+    assert found["timezone"] == ("UTC", "file", f"{file}:2")
+    assert found["ranking.half_life_days"] == ("12.5", "file", f"{file}:3")
+    assert found["compaction.preset"] == ("turns", "file", f"{file}:7")
+    assert found["context_windows"] == ('{"gpt-4o": 1000}', "file", f"{file}:12")
+    assert found["recall.min_gain"] == ("0.25", "environment", f"{PREFIX}RECALL__MIN_GAIN")
+    assert found["context_window"] == ("9000", "environment", f"{PREFIX}CONTEXT_WINDOW")
+    assert found["port"] == ("99", "argument", "")
+    assert found["ranking.fusion"] == ("evidence", "default", "")
+    others = {setting.name: setting.origin for setting in Settings(home=tmp_path, port=99).list_values()}
+    assert (others["port"], others["host"]) == ("argument", "default")
+    assert all(setting.description for setting in loaded.list_values() if "." not in setting.name)
+
+
+def test_no_secret_is_shown(tmp_path: Path) -> None:
+    upstream = {"base_url": "https://ana:hunter2@example.org/v1?token=hunter2", "api_key_env": "OPENAI_API_KEY"}
+    loaded = load_settings(
+        home=tmp_path,
+        api_keys={"hunter2": "team", "hunter2-too": "*"},
+        database_url="postgresql://ana:hunter2@db/name",
+        llm_api_base="http://hunter2@example.org/v1",
+        embedding_api_base="http://example.org/v1?key=hunter2",
+        gateway={"upstreams": {"openai": upstream}},
+    )
+    found = {setting.name: setting.value for setting in loaded.list_values()}
+    assert "hunter2" not in str(found)
+    assert found["api_keys"] == "…:team, …:*"
+    assert (found["database_url"], found["database_direct_url"]) == ("…", "")
+    assert found["llm_api_base"] == "http://…@example.org/v1"
+    assert found["embedding_api_base"] == "http://example.org/v1?…"
+    assert '"api_key_env": "OPENAI_API_KEY"' in found["gateway.upstreams"]

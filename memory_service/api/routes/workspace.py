@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from memory_service import schemas
 from memory_service._version import __version__
 from memory_service.api import examples
-from memory_service.api.auth import WorkspaceName, grant_of, in_every_workspace, in_workspace, remains_allowed
+from memory_service.api.auth import WorkspaceName, at_home, grant_of, in_every_workspace, in_workspace, remains_allowed
 from memory_service.api.errors import error_responses
 from memory_service.api.examples import success_response
 from memory_service.api.metrics import CONTENT_TYPE
@@ -232,6 +232,32 @@ def ready(shared: Shared, response: Response) -> schemas.Health:
 async def version(shared: Shared) -> schemas.Version:
     """Version of the server, and its embedding model."""
     return schemas.Version(version=__version__, embedding_model=shared.service.embedding_model)
+
+
+@health_router.get(
+    "/v1/settings",
+    dependencies=[Depends(at_home)],
+    summary="List the settings",
+    responses=success_response(200, examples.SETTINGS) | error_responses(401, 403, 503),
+)
+@needs("admin")
+@in_queue("status")
+def settings(shared: Shared) -> schemas.SettingValues:
+    """All settings of the server with their values, but for secrets, and where each is from. For an admin."""
+    return shared.service.setting_values()
+
+
+@health_router.get(
+    "/v1/hosts",
+    dependencies=[Depends(at_home)],
+    summary="List the connected coding agents",
+    responses=success_response(200, examples.CONNECTED_HOSTS) | error_responses(401, 403, 503),
+)
+@needs("admin")
+@in_queue("status")
+def hosts(shared: Shared) -> schemas.ConnectedHosts:
+    """The coding agents that are connected on this machine, and the last faults of their hooks. For an admin."""
+    return shared.service.connected_hosts()
 
 
 @health_router.get(

@@ -15,7 +15,17 @@ def health_page(visit: Visit) -> Response:
         checks=list(service.examine(workspace)) if visit.query.get("checks") == "yes" else None,
         status=service.status(workspace),
         operations=service.operations(workspace),
+        hosts=service.connected_hosts() if visit.sees_home else None,
+        settings=service.setting_values().settings if visit.sees_home else [],
+        reindex_of=_reindex_of,
     )
+
+
+def _reindex_of(remedy: str) -> str:
+    """The reindex that a remedy names, which the page can start: `full`, `changes`, or empty for none."""
+    if "`memory-service reindex --full`" in remedy:
+        return "full"
+    return "changes" if remedy.startswith("Run `memory-service reindex`") else ""
 
 
 def start_reindex(visit: Visit) -> Response:

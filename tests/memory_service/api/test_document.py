@@ -29,6 +29,8 @@ CONTRACT = {
     ("GET", "/v1/keys"),
     ("POST", "/v1/keys"),
     ("DELETE", "/v1/keys/{key_id}"),
+    ("GET", "/v1/settings"),
+    ("GET", "/v1/hosts"),
     ("GET", f"{W}/receipts"),
     ("GET", f"{W}/operations"),
     ("GET", f"{W}/events"),

@@ -51,7 +51,7 @@ def needed_role(method: str, path: str) -> KeyRole | None:
         return None
     if path in GATEWAY:
         return "gateway"
-    if path.startswith("/v1/keys"):
+    if path.startswith(("/v1/keys", "/v1/settings", "/v1/hosts")):
         return "admin"
     return "read" if method == "GET" or path in QUESTIONS else "write"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from memory_service.hosts.progress import note_faults
 from tests.memory_service.cli.commands import CommandLine
 
 
@@ -83,3 +84,24 @@ def test_help_says_where_the_memories_are_kept(person: CommandLine) -> None:
     for command in ("connect", "disconnect"):
         printed = "".join(person.ok(command, "--help").split())
         assert "[default:~/.memory-service]" in printed and "[default:oneofeachproject]" in printed
+
+
+def test_the_connected_hosts_are_listed_with_their_faults(person: CommandLine) -> None:
+    assert "no coding agent" in person.run("hosts").err
+    person.run("connect", "cursor")
+    note_faults(person.home, "cursor", "stop", ("The disk is full. Free some space.",))
+    told = person.ok("hosts")
+    assert told.startswith("cursor  (user)\n") and "hooks.json" in told
+    assert told.rstrip().endswith("cursor stop: The disk is full. Free some space.")
+    assert json.loads(person.ok("hosts", "--json"))["hosts"][0]["host"] == "cursor"
+
+
+def test_the_settings_are_listed_with_where_they_are_from(person: CommandLine) -> None:
+    person.home.mkdir()
+    (person.home / "memory-service.toml").write_text("receipt_days = 7\n", "utf-8")
+    told = person.ok("settings").splitlines()
+    assert next(line for line in told if line.startswith("receipt_days")).endswith("memory-service.toml:1)")
+    listing = json.loads(person.ok("settings", "--json"))["settings"]
+    assert {"receipt_days": "file", "timezone": "environment", "host": "default"}.items() <= {
+        setting["name"]: setting["origin"] for setting in listing
+    }.items()

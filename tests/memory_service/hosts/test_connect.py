@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
-from memory_service.errors import InvalidRequest
+from memory_service.errors import InvalidRequest, StorageFailed
 from memory_service.hosts import HOSTS, HostName
-from memory_service.hosts.connect import HostConnection, HostTarget, Scope, connect, disconnect
+from memory_service.hosts.connect import HostConnection, HostTarget, Scope, connect, connected_hosts, disconnect
 from memory_service.hosts.dialects import read_event
+from memory_service.hosts.progress import LOG_NAME, last_faults, note_faults
 from tests.memory_service.hosts.test_projects import git
 
 PLACES: list[tuple[HostName, Scope]] = [(host, "user") for host in HOSTS] + [
@@ -370,3 +371,39 @@ def test_notes_that_cannot_be_read_are_told(lived_in: Path) -> None:
     with pytest.raises(InvalidRequest, match=r"notes of connections .* Move the file away"):
         disconnect("cursor", target(lived_in))
     assert tree(lived_in) == before
+
+
+def test_the_connected_hosts_are_listed(lived_in: Path) -> None:
+    assert list(connected_hosts()) == []
+    for host in HOSTS:
+        connect(host, target(lived_in))
+    for host in ("claude-code", "cursor"):
+        connect(host, target(lived_in, "project"))
+    own = list(connected_hosts())
+    assert [(each.host, each.project) for each in own] == [
+        ("claude-code", None),
+        ("claude-code", str(lived_in / CHINESE)),
+        ("codex", None),
+        ("cursor", None),
+        ("cursor", str(lived_in / CHINESE)),
+        ("opencode", None),
+        ("openclaw", None),
+    ]
+    files = [file for each in own for file in each.files]
+    assert len(files) == len(set(files)) and all(Path(file).exists() for file in files)
+    disconnect("codex", target(lived_in))
+    disconnect("cursor", target(lived_in, "project"))
+    left = [(each.host, each.project) for each in connected_hosts()]
+    assert ("codex", None) not in left and ("cursor", None) in left and len(left) == 5
+
+
+def test_the_last_faults_are_read_from_the_end_of_their_log(tmp_path: Path) -> None:
+    assert last_faults(tmp_path, 3) == []
+    for number in range(300):
+        note_faults(tmp_path, "codex", "Stop", (f"fault {number} " + 400 * "长",))
+    lines = last_faults(tmp_path, 3)
+    assert [line.partition(" codex Stop: ")[2].split()[1] for line in lines] == ["297", "298", "299"]
+    (tmp_path / LOG_NAME).unlink()
+    (tmp_path / LOG_NAME).symlink_to(__file__)
+    with pytest.raises(StorageFailed):
+        last_faults(tmp_path, 3)

@@ -10,12 +10,14 @@ from urllib.parse import quote
 import pytest
 
 from indexer.testing import HashEmbedder
+from memory_service.hosts.progress import note_faults
 from memory_service.schemas import NewKey
 from memory_service.service import MemoryService
 from memory_service.web.render import words
 from tests.memory_service.web.hostile import texts
 from tests.memory_service.web.visits import VIEWS, Person, area_of, field_of, read, write_hostile_texts
 from tests.serving import RunningServer, W, serving, settings
+from tests.waiting import until
 
 RUNNING = ("style", "iframe", "object", "embed", "base", "img", "video", "audio", "template", "marquee")
 TEMPLATES = Path(__file__).parents[3] / "memory_service" / "web" / "templates"
@@ -279,3 +281,34 @@ def test_hostile_texts_are_text_in_every_place(server: RunningServer, person: Pe
                     assert not re.match(r"\s*(?:javascript|vbscript|data:(?!,)|//)", value, re.IGNORECASE), (tag, value)
                     # A link of a note may lead away, when a person follows it.
                     assert not value.startswith("http") or (tag == "a" and name == "href" and "rel" in attributes)
+
+
+def test_settings_and_hosts_are_an_admins(person: Person, server: RunningServer) -> None:
+    note_faults(server.home, "cursor", "stop", ("The <b>disk</b> is full.",))
+    page = person.opens("/w/default/health")
+    assert "receipt_days" in page and "The &lt;b&gt;disk&lt;/b&gt; is full." in page and "hooks.log" in page
+    proxied = person.http.get("/w/default/health", headers={"X-Forwarded-For": "203.0.113.7"})
+    assert "receipt_days" not in proxied.text and "is full" not in proxied.text
+    for path in ("/v1/settings", "/v1/hosts"):
+        assert server.http.get(path).status_code == 200
+        assert server.http.get(path, headers={"X-Forwarded-For": "203.0.113.7"}).status_code == 403
+    first = server.http.post("/v1/keys", json={"name": "first", "role": "admin"}).json()
+    admin = {"X-API-Key": first["key"]}
+    for role, workspaces, sees in (("write", ["*"], False), ("admin", ["default"], False), ("admin", ["*"], True)):
+        body = {"name": role, "role": role, "workspaces": workspaces}
+        key = server.http.post("/v1/keys", json=body, headers=admin).json()["key"]
+        for path in ("/v1/settings", "/v1/hosts"):
+            assert server.http.get(path, headers={"X-API-Key": key}).status_code == (200 if sees else 403)
+        with closing(Person(server=server)) as other:
+            other.opens("/sign-in")
+            other.sends("/sign-in", key=key, next="/w/default/health")
+            assert ("receipt_days" in other.opens("/w/default/health")) == sees
+
+
+def test_a_finding_that_a_reindex_mends_has_its_button(person: Person, server: RunningServer) -> None:
+    (server.home / "default" / "memory" / "plans.md").write_text("- By hand.\n", "utf-8")
+    page = person.opens("/w/default/health?checks=yes")
+    findings = page.partition('id="checks"')[2].partition("</section>")[0]
+    assert "files changed since the last reindex" in findings and "<button" in findings
+    person.sends("/w/default/health")
+    until(lambda: "<button" not in person.opens("/w/default/health?checks=yes").partition("<h2>Index")[0])
