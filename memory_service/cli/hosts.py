@@ -73,7 +73,10 @@ def disconnect(place: Place, host: HostName, project: bool, dry_run: bool) -> No
 @click.command()
 @with_place
 def hosts(place: Place) -> None:
-    """List the connected coding agents, and the last faults of their hooks."""
+    """List the coding agents that are connected.
+
+    Behind them stand the last faults of their hooks.
+    """
     with place.service() as service:
         found_hosts = service.connected_hosts()
     if place.as_json:

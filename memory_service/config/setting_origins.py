@@ -33,10 +33,11 @@ class SettingOrigins:
         arguments: The names that arguments set.
     """
 
-    file: Mapping[str, int] = field(default_factory=dict)
-    file_name: str = ""
-    environment: frozenset[str] = frozenset()
-    arguments: frozenset[str] = frozenset()
+    # Settings of the same values are equal, wherever these are from.
+    file: Mapping[str, int] = field(default_factory=dict, compare=False)
+    file_name: str = field(default="", compare=False)
+    environment: frozenset[str] = field(default=frozenset(), compare=False)
+    arguments: frozenset[str] = field(default=frozenset(), compare=False)
 
     def origin(self, name: str, *, is_set: bool) -> tuple[SettingOrigin, str]:
         """Where a setting has its value from, and the place there."""

@@ -205,15 +205,17 @@ def last_faults(home: Path, count: int) -> list[str]:
     """The last lines of the log of the home, the newest last; none where there is no log.
 
     Raises:
+        InvalidName: The log is a link.
         StorageFailed: The log cannot be read.
     """
     log = home / LOG_NAME
     if not log.exists():
         return []
     with disk.storage_errors(LOG_NAME), disk.open_no_follow(log) as descriptor:
-        size = os.fstat(descriptor).st_size
-        os.lseek(descriptor, max(0, size - count * 2 * _MOST_LINE_CHARS), os.SEEK_SET)
-        lines = os.read(descriptor, count * 2 * _MOST_LINE_CHARS).decode("utf-8", "replace").splitlines()
+        # With room for the moment and the event, and four bytes for each character.
+        most_bytes = count * 5 * _MOST_LINE_CHARS
+        os.lseek(descriptor, max(0, os.fstat(descriptor).st_size - most_bytes), os.SEEK_SET)
+        lines = os.read(descriptor, most_bytes).decode("utf-8", "replace").splitlines()
     return lines[-count:]
 
 

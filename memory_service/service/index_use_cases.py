@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from indexer import SyncProgress
-from memory_service.errors import InvalidRequest
+from memory_service.errors import MemoryServiceError
 from memory_service.memories.workspaces import indexed_paths
 from memory_service.runtime import index_answers
 from memory_service.runtime.background import Operations
@@ -21,7 +21,7 @@ from memory_service.runtime.change_reports import SyncedChange, follow
 from memory_service.runtime.events import Subscription
 from memory_service.runtime.index_answers import translate_errors
 from memory_service.runtime.workspace_events import WorkspaceEvents, WorkspaceState
-from memory_service.schemas.status import ConnectedHosts, Operation, ReindexReport, SettingValues, Status
+from memory_service.schemas.status import ConnectedHost, ConnectedHosts, Operation, ReindexReport, SettingValues, Status
 
 if TYPE_CHECKING:
     from memory_service.config import Settings
@@ -176,13 +176,16 @@ class IndexUseCases(ABC):
         from memory_service.hosts.connect import connected_hosts
         from memory_service.hosts.progress import last_faults
 
-        degraded = list[str]()
+        hosts, log, degraded = list[ConnectedHost](), list[str](), list[str]()
         try:
             hosts = list(connected_hosts())
-        except InvalidRequest as error:
-            hosts = []
+        except MemoryServiceError as error:
             degraded.append(f"hosts: {error}")
-        return ConnectedHosts(hosts=hosts, log=last_faults(self.settings.home, _FAULTS), degraded=degraded)
+        try:
+            log = last_faults(self.settings.home, _FAULTS)
+        except MemoryServiceError as error:
+            degraded.append(f"log: {error}")
+        return ConnectedHosts(hosts=hosts, log=log, degraded=degraded)
 
     def watch(self) -> None:
         """From now on index what others change in the workspaces that are in use, without a search having to ask."""

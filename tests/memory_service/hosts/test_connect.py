@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from memory_service.errors import InvalidRequest, StorageFailed
+from memory_service.errors import InvalidName, InvalidRequest
 from memory_service.hosts import HOSTS, HostName
 from memory_service.hosts.connect import HostConnection, HostTarget, Scope, connect, connected_hosts, disconnect
 from memory_service.hosts.dialects import read_event
@@ -405,5 +405,5 @@ def test_the_last_faults_are_read_from_the_end_of_their_log(tmp_path: Path) -> N
     assert [line.partition(" codex Stop: ")[2].split()[1] for line in lines] == ["297", "298", "299"]
     (tmp_path / LOG_NAME).unlink()
     (tmp_path / LOG_NAME).symlink_to(__file__)
-    with pytest.raises(StorageFailed):
+    with pytest.raises(InvalidName):
         last_faults(tmp_path, 3)
