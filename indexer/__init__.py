@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from indexer.engine.ranking import RankingSettings
     from indexer.engine.reader import neighbours, sampled_texts
     from indexer.engine.search import AskedQuestion, is_echo
-    from indexer.index import Index
+    from indexer.index import Index, index_activity
     from indexer.providers import error_numbers, wordings
     from indexer.providers.litellm_package import error_chain, litellm_package, provider_message
     from indexer.sources.base import Content, Scan, Source, SourceFile, content_of, failed_read
@@ -193,6 +193,7 @@ __all__ = [
     "fold_words",
     "folder_number",
     "has_tags",
+    "index_activity",
     "is_blank",
     "is_echo",
     "is_memory_path",
@@ -240,6 +241,7 @@ _MODULES = {
     "Folders": "sources.folders",
     "ITEM": "documents.entries",
     "Index": "index",
+    "index_activity": "index",
     "IndexStatus": "compatibility",
     "IndexStore": "stores.base",
     "Ints": "corpus",

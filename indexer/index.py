@@ -421,11 +421,6 @@ class Index:
         """
         return self._search.changed_facts(filter, self._today(), self._zone)
 
-    @property
-    def activity(self) -> tuple[int, SyncProgress | None]:
-        """A number that grows with every write, by any process, and the largest sync of this one; None if none runs."""
-        return self._store.head().revision, self._sync.progress
-
     def status(self) -> IndexStatus:
         """How the index stands; waits neither for a sync nor for a reader to be loaded.
 
@@ -525,3 +520,8 @@ def _folder_of(source: Source) -> Path:
     if not source.folders:
         raise SourceMissing(f"{source.name} lies in no folder of this machine. Give the store of its index itself.")
     return source.folders[0]
+
+
+def index_activity(index: Index) -> tuple[int, SyncProgress | None]:
+    """A number that grows with every write, by any process, and the largest sync of this one; None if none runs."""
+    return index._store.head().revision, index._sync.progress

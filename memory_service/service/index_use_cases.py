@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from indexer import SyncProgress
+from indexer import SyncProgress, index_activity
 from memory_service.errors import MemoryServiceError
 from memory_service.memories.workspaces import indexed_paths
 from memory_service.runtime import index_answers
@@ -129,7 +129,7 @@ class IndexUseCases(ABC):
         parts, index = self._workspaces.storage.workspace(workspace), self._workspaces.readable(workspace).index
         documents, logs = parts.documents.scan().documents.values(), parts.logs.list()
         with translate_errors():
-            revision, progress = index.activity
+            revision, progress = index_activity(index)
         return WorkspaceState(
             documents={document.path: document.revision for document in documents},
             sessions={log.session_id: (log.last_activity, log.size_bytes) for log in logs},
