@@ -225,8 +225,12 @@ def test_the_options_that_the_table_names_exist() -> None:
         for usage in code(cells[0]):
             command = root.get_command(click.Context(root), usage.split()[0])
             assert command is not None
+            commands = [command, *getattr(command, "commands", {}).values()]
             known |= {
-                spelling for parameter in command.params for spelling in (*parameter.opts, *parameter.secondary_opts)
+                spelling
+                for each in commands
+                for parameter in each.params
+                for spelling in (*parameter.opts, *parameter.secondary_opts)
             }
         mentioned = set(re.findall(r"--[a-z-]+", " ".join(cells)))
         assert mentioned <= known
