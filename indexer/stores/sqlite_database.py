@@ -8,6 +8,7 @@ file `<stem>-<number><suffix>` beside it, and to nothing else; nothing of apsw l
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import re
@@ -259,15 +260,23 @@ class Database:
 
         self.read_only = not _writable(self.path)
         connection = self._connect(create=create)
+        patience = _Patience(self._busy_seconds)
         try:
-            connection.set_busy_handler(_Patience(self._busy_seconds))
+            connection.set_busy_handler(patience)
             connection.enable_load_extension(True)
             connection.load_extension(sqlite_vec.loadable_path())
             connection.enable_load_extension(False)
             connection.create_scalar_function("composed", _nfc_function, 1, deterministic=True)
             if not self.read_only:
-                # Statements run as far as rows are fetched: without this, the first one alone.
-                connection.execute(_PRAGMAS).fetchall()
+                for tries in itertools.count():
+                    try:
+                        # Statements run as far as rows are fetched: without this, the first one alone.
+                        connection.execute(_PRAGMAS).fetchall()
+                        break
+                    except apsw.BusyError:
+                        # Of those that open a new file at once, SQLite refuses some without asking the handler.
+                        if not patience(tries):
+                            raise
         except BaseException:
             connection.close()
             raise
