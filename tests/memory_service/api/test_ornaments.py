@@ -189,6 +189,7 @@ ESSENTIAL = {
         "without_data",
     ),
     "a command as it is written, and the moment that a message carries": ("words_to_keep", "said_moment"),
+    "words of questions and passages, by which all else is found": ("asked_terms", "passage_terms", "stored_terms"),
     "tests of single characters": ("has_unspaced", "is_spaced", "fold", "has_term_rules"),
     "cuts at a length": ("clip", "single_line", "split_text"),
     "readers within one message of a flush, of which others fail in the table": (
