@@ -28,6 +28,7 @@ from tests.indexer.workspace import run_python
 from tests.memory_service.cli.commands import CommandLine
 from tests.serving import RunningServer, serving, settings
 from tests.serving import W as ROUTE
+from tests.waiting import until
 
 NAME = "default"
 FACT = "The quokka sleeps behind the greenhouse near the blue door."
@@ -161,12 +162,9 @@ def test_a_larger_index_that_is_deleted_while_it_is_served_is_named(home: Path) 
     for number in range(30):
         write(home, f"memory/more-{number}.md", f"- Kettle number{number}k {'whistles a long tune ' * 60}\n")
     with serving(opened(home)) as server:
-        operation = server.http.post(f"{ROUTE}/reindex", json={}).json()["operation_id"]
-        assert operation
-        for _ in range(500):
-            if searched(server).results and status_of(server).dirty == 0:
-                break
-            time.sleep(0.02)
+        assert run_operation(server, full=False).state == "done"
+        assert searched(server).results
+        assert status_of(server).dirty == 0
         for file in (home / NAME).glob("index*"):
             file.unlink()
         found = searched(server)
@@ -343,12 +341,9 @@ def test_a_disk_that_runs_full_while_it_is_rebuilt(tmp_path: Path) -> None:
 
 def run_operation(server: RunningServer, *, full: bool) -> schemas.Operation:
     begun = server.http.post(f"{ROUTE}/reindex", json={"full": full}).json()["operation_id"]
-    for _ in range(1_000):
-        found = schemas.Operation.model_validate(server.http.get(f"{ROUTE}/operations/{begun}").json())
-        if found.state not in ("queued", "running"):
-            return found
-        time.sleep(0.02)
-    raise TimeoutError(found.state)
+    route = f"{ROUTE}/operations/{begun}"
+    until(lambda: server.http.get(route).json()["state"] not in ("queued", "running"))
+    return schemas.Operation.model_validate(server.http.get(route).json())
 
 
 def test_a_large_index_without_its_packed_part_is_named_and_mended_from_another_process(tmp_path: Path) -> None:
