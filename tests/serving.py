@@ -131,8 +131,8 @@ def own_process(
 
 
 def _wait_until_ready(url: str, process: subprocess.Popen[bytes], health: str = "ready") -> None:
-    with httpx.Client(timeout=2, verify=NO_TLS) as http:
-        for _ in range(600):
+    with httpx.Client(timeout=10, verify=NO_TLS) as http:
+        for _ in range(2400):
             if process.poll() is not None:
                 raise RuntimeError(f"the server ended with {process.returncode}")
             try:

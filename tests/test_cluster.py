@@ -120,7 +120,7 @@ def proxy(folder: Path, ports: dict[str, int]) -> Iterator[httpx.Client]:
     process = subprocess.Popen([*command, "-g", more], stderr=subprocess.DEVNULL)
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False) as client:
-            for _ in range(200):
+            for _ in range(2_400):
                 try:
                     client.get("/health/live")
                     break
@@ -129,7 +129,7 @@ def proxy(folder: Path, ports: dict[str, int]) -> Iterator[httpx.Client]:
             yield client
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=120)
 
 
 def test_a_workspace_has_one_server_until_that_is_gone(tmp_path: Path) -> None:

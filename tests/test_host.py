@@ -70,7 +70,7 @@ from indexer.common.throttle import THROTTLE
 from memory_service.api.server import serve
 from memory_service.config import load_settings
 
-usual, deadline = sys.getswitchinterval(), time.monotonic() + 30
+usual, deadline = sys.getswitchinterval(), time.monotonic() + 120
 settings = load_settings(home=sys.argv[1], port=0, embedding_model="none")
 threading.Thread(target=serve, args=(settings,), daemon=True).start()
 while sys.getswitchinterval() == usual and time.monotonic() < deadline:

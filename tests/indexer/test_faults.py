@@ -22,6 +22,7 @@ from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from tests.indexer.sources.test_scan import reachable
 from tests.indexer.workspace import TODAY, Workspace, make_old, run_python, run_unprivileged
+from tests.waiting import until
 
 QUESTION, ANSWER = "quokka number3x4", "On day 3 the quokka number3x4 was seen behind the greenhouse."
 
@@ -64,11 +65,7 @@ def answer(index: Index) -> str:
 
 def until_packed(index: Index) -> None:
     """Wait for a packing in the background."""
-    for _ in range(500):
-        if index.status().packed:
-            return
-        time.sleep(0.02)
-    raise TimeoutError(index.status().slow)
+    until(lambda: bool(index.status().packed))
 
 
 def test_an_index_without_its_packed_part_is_slow_and_says_so(packed: Workspace) -> None:

@@ -469,10 +469,7 @@ def test_what_is_erased_on_a_full_disk_is_gone_from_files_and_answers(tmp_path: 
             assert any("is full" in told for told in found.degraded)
         assert server.http.delete(f"{ROUTE}/entries/{ids[0]}").status_code == 404
         filler.unlink()
-        for _ in range(200):
-            if not searched(server, "greenhouse").degraded:
-                break
-            time.sleep(0.02)
+        until(lambda: not searched(server, "greenhouse").degraded)
         assert [searched(server, "koala").results[0].text] == texts[2:], "what stays is found"
         assert [file for word in gone_words for file in holding(disk / "home", word)] == []
         assert server.http.post(f"{ROUTE}/memories", json={"text": texts[0]}).status_code == 201

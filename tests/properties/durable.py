@@ -6,7 +6,6 @@ import datetime as dt
 import itertools
 import os
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +25,7 @@ from memory_service.storage.files.jsonl_log import JsonlLog
 from tests.disk import Call, NotDurable, check_durable, recorded
 from tests.memory_service.storage.log_steps import trim
 from tests.serving import settings
+from tests.waiting import eventually
 
 W, S = "w", "talk"
 DAY = dt.date(2026, 11, 20)
@@ -405,6 +405,7 @@ def check_those_who_wait_together_share_a_sync(home: Path) -> None:
     with opened(home) as service:
         remembered(service)
         others = WriteLock(home / W / ".locks" / "memory.lock")
+        notes = service._workspaces.memory(W).files.notes
 
         def ask(n: int) -> None:
             # Two of each text, of which the second is a duplicate; and one key for two texts.
@@ -428,7 +429,8 @@ def check_those_who_wait_together_share_a_sync(home: Path) -> None:
             with others.hold():
                 for thread in threads:
                     thread.start()
-                time.sleep(0.5)
+                # The two with one key may follow each other.
+                eventually(lambda: len(notes._asked) >= 19, seconds=10)
             for thread in threads:
                 thread.join()
         page = (home / W / PAGE).read_text()

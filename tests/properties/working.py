@@ -53,7 +53,7 @@ def check_a_compaction_waits_once_in_all(home: Path) -> None:
 
     def stays() -> None:
         with made.session(B):
-            may_leave.wait(20)
+            may_leave.wait(60)
 
     other = threading.Thread(target=stays)
     with pytest.MonkeyPatch.context() as patch, occupied(made, A, compacting=True):

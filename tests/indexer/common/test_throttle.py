@@ -33,7 +33,7 @@ def elsewhere(block: Callable[[], AbstractContextManager[None]]) -> Iterator[Non
     def stay() -> None:
         with block():
             inside.set()
-            over.wait(30)
+            over.wait(60)
 
     thread = threading.Thread(target=stay)
     thread.start()

@@ -27,7 +27,7 @@ LINES = tuple(
     for seq, text in ((1, "one"), (2, "two"))
 )
 A, B, LOG = "memory/a.md", "memory/deep/b.md", "sessions/talk.jsonl"
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 class Place:

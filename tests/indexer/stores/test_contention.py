@@ -38,13 +38,13 @@ def test_all_who_cut_the_log_at_once_get_it_done(tmp_path: Path) -> None:
 
 def test_a_writer_waits_for_another_and_no_longer_than_it_may(tmp_path: Path) -> None:
     path = tmp_path / "index.sqlite"
-    patient, hasty = made(path, busy_seconds=30.0), made(path, busy_seconds=0.2)
+    patient, hasty = made(path, busy_seconds=60.0), made(path, busy_seconds=0.2)
     holds, may_end = threading.Event(), threading.Event()
 
     def hold() -> None:
         with made(path).writing():
             holds.set()
-            may_end.wait(20)
+            may_end.wait(60)
 
     holder = threading.Thread(target=hold)
     holder.start()

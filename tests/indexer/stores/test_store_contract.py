@@ -424,7 +424,7 @@ def check_keys_grow_in_commit_order(open_store: Open) -> None:
     late = FileWrite(path="memory/late.md", state=state("memory/late.md"), expected_revision=0, inserted=passages)
     writer = threading.Thread(target=slow.write, args=([late],))
     writer.start()
-    assert begun.wait(5)
+    assert begun.wait(60)
     # Either waits for the other write, or overtakes it.
     put(quick, "memory/quick.md", ["quick"])
     told = reader.corpus(None)

@@ -20,7 +20,7 @@ from tests.serving import RunningServer, W
 
 
 def _rule(**given: Any) -> QueueRule:
-    return QueueRule(**{"named": "searches", "at_once": 1, "threads": 1, "most_seconds": 5.0, **given})
+    return QueueRule(**{"named": "searches", "at_once": 1, "threads": 1, "most_seconds": 60.0, **given})
 
 
 @asynccontextmanager
@@ -30,7 +30,7 @@ async def _busy(queue: WorkQueue, count: int = 1) -> AsyncIterator[threading.Eve
 
     def act() -> None:
         begun.release()
-        go.wait(10)
+        go.wait(60)
 
     tasks = [asyncio.create_task(queue.run(act)) for _ in range(count)]
     for _ in tasks:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from indexer.types import Vectors
 from memory_service.api.metrics import Metrics
 from memory_service.service import MemoryService
 from tests.serving import RunningServer, W, serving, settings
+from tests.waiting import until
 
 
 def numbers(server: RunningServer) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -76,10 +76,8 @@ class Broken(HashEmbedder):
 def test_a_model_that_does_not_load_leaves_the_server_ready_and_degraded(tmp_path: Path) -> None:
     embedder: Embedder = Unavailable()
     with serving(MemoryService(settings(tmp_path), embedder=embedder)) as server:
-        for _ in range(100):
-            if (ready := server.http.get("/health/ready")).status_code == 200:
-                break
-            time.sleep(0.02)
+        until(lambda: server.http.get("/health/ready").status_code == 200)
+        ready = server.http.get("/health/ready")
         assert ready.json() == {"status": "ok", "degraded": ["vector: The model is not there. Install it."]}
 
 
@@ -109,12 +107,8 @@ def test_the_log_of_requests_holds_no_text(running_server: RunningServer, caplog
         running_server.http.post(f"{W}/search?q=whispered", json={"query": "whispered"})
         running_server.http.get(f"{W}/memories/memory/whispered.md")
         # A line is written when its answer is already under way.
-        for _ in range(100):
-            lines = [record.getMessage() for record in caplog.records if record.name == "memory_service.access"]
-            if len(lines) == 3:
-                break
-            time.sleep(0.02)
-    assert len(lines) == 3
+        until(lambda: sum(record.name == "memory_service.access" for record in caplog.records) == 3)
+        lines = [record.getMessage() for record in caplog.records if record.name == "memory_service.access"]
     assert "POST /v1/workspaces/{workspace}/search 200" in lines[1]
     assert not any("whispered" in line for line in lines)
 
@@ -127,11 +121,12 @@ def test_the_numbers_count_and_hold_no_text(running_server: RunningServer) -> No
     http.post(f"{W}/context", json={"query": "whispered"})
     http.get(f"{W}/memories/memory/whispered.md")
     http.request("BREW", "/coffee")
-    time.sleep(0.1)
+    # A request is counted when its answer is already under way.
+    last = "memory_service_requests_total", (("method", "other"), ("route", "none"), ("status", "404"))
+    until(lambda: numbers(running_server).get(last) == 1)
     found = numbers(running_server)
     route = "/v1/workspaces/{workspace}/memories"
     assert found["memory_service_requests_total", (("method", "POST"), ("route", route), ("status", "201"))] == 2
-    assert found["memory_service_requests_total", (("method", "other"), ("route", "none"), ("status", "404"))] == 1
     assert found["memory_service_memories_written_total", ()] == 1
     assert found["memory_service_search_seconds_count", ()] == 1
     assert found["memory_service_context_seconds_count", ()] == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from indexer.testing import HashEmbedder
 from memory_service.hosts.projects import project_of
 from memory_service.service import MemoryService
 from tests.serving import RunningServer, serving, settings
+from tests.waiting import until
 
 FRIDAY = "We decided: deploys go out on Tuesdays at 10:00, never on Fridays. 周五不部署。"
 
@@ -52,10 +52,7 @@ def posted(server: RunningServer, body: object, key: str = "", **headers: str) -
 
 def flushed(server: RunningServer, workspace: str) -> None:
     """Wait for the flush, which comes after the answer."""
-    ends = time.monotonic() + 60
-    while not server.http.get(f"/v1/workspaces/{workspace}/memories").json().get("files"):
-        assert time.monotonic() < ends
-        time.sleep(0.02)
+    until(lambda: bool(server.http.get(f"/v1/workspaces/{workspace}/memories").json().get("files")))
 
 
 def test_what_was_said_in_one_session_is_given_to_the_next(running_server: RunningServer, tmp_path: Path) -> None:

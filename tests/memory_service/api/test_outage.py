@@ -20,6 +20,7 @@ from memory_service.service import MemoryService
 from tests.indexer.embeddings.serving import Answer, EmbeddingServer, Hang, failing, sound
 from tests.indexer.embeddings.test_identity import Remote
 from tests.serving import RunningServer, W, serving, settings
+from tests.waiting import until
 
 KEY, CHINESE = "The spare key hangs behind the blue door.", "备用钥匙挂在蓝色的门后面。"
 
@@ -38,12 +39,15 @@ def searched(server: RunningServer, query: str, mode: str = "hybrid") -> dict[st
     return found
 
 
-def healed(server: RunningServer, query: str, seconds: float = 60.0) -> dict[str, Any]:
+def healed(server: RunningServer, query: str) -> dict[str, Any]:
     """The first search that misses nothing."""
-    until = time.monotonic() + seconds
-    while (found := searched(server, query))["degraded"] and time.monotonic() < until:
-        time.sleep(0.1)
-    assert found["degraded"] == []
+    found = dict[str, Any]()
+
+    def misses_nothing() -> bool:
+        found.update(searched(server, query))
+        return not found["degraded"]
+
+    until(misses_nothing)
     return found
 
 

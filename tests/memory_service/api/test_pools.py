@@ -23,7 +23,7 @@ def test_no_more_run_at_once_than_there_are_places() -> None:
         with lock:
             running += 1
             most = max(most, running)
-        go.wait(5)
+        go.wait(60)
         with lock:
             running -= 1
         return "好"
@@ -44,7 +44,7 @@ def test_who_waits_in_vain_hears_so_and_gives_no_place_away() -> None:
 
     async def run() -> None:
         places = WorkerPool(1, patience_seconds=0.05, most_waiting=2)
-        first = asyncio.create_task(places.run(lambda: go.wait(5)))
+        first = asyncio.create_task(places.run(lambda: go.wait(60)))
         await asyncio.sleep(0.02)
         second = asyncio.create_task(places.run(lambda: True))
         third = asyncio.create_task(places.run(lambda: True))
@@ -80,7 +80,7 @@ def test_nothing_begins_once_the_server_ends() -> None:
     async def run() -> None:
         pools = Pools(1)
         go = threading.Event()
-        first = asyncio.create_task(pools.stateless.run(lambda: go.wait(5)))
+        first = asyncio.create_task(pools.stateless.run(lambda: go.wait(60)))
         await asyncio.sleep(0.02)
         waiting = asyncio.create_task(pools.stateless.run(lambda: begun.append(1)))
         await asyncio.sleep(0)

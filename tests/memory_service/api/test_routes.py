@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 from typing import Any
 
 import pytest
 
 from tests.serving import RunningServer, W
 from tests.storages import read_documents, write_documents
+from tests.waiting import until
 
 
 def remember(server: RunningServer, text: str, **more: Any) -> dict[str, Any]:
@@ -19,12 +19,9 @@ def remember(server: RunningServer, text: str, **more: Any) -> dict[str, Any]:
 
 
 def finished(server: RunningServer, operation_id: str) -> dict[str, Any]:
-    for _ in range(400):
-        operation = server.http.get(f"{W}/operations/{operation_id}").json()
-        if operation["state"] in ("done", "failed", "cancelled"):
-            return dict(operation)
-        time.sleep(0.025)
-    raise AssertionError(operation)
+    route = f"{W}/operations/{operation_id}"
+    until(lambda: server.http.get(route).json()["state"] in ("done", "failed", "cancelled"))
+    return dict(server.http.get(route).json())
 
 
 def test_a_memory_is_on_disk_and_found_when_it_is_answered(running_server: RunningServer) -> None:
@@ -255,11 +252,8 @@ def test_workspaces_are_listed(running_server: RunningServer) -> None:
 
 def test_health_and_version(running_server: RunningServer) -> None:
     assert running_server.http.get("/health/live").json() == {"status": "ok", "degraded": []}
-    for _ in range(100):
-        if (ready := running_server.http.get("/health/ready")).status_code == 200:
-            break
-        time.sleep(0.02)
-    assert ready.json() == {"status": "ok", "degraded": []}
+    until(lambda: running_server.http.get("/health/ready").status_code == 200)
+    assert running_server.http.get("/health/ready").json() == {"status": "ok", "degraded": []}
     assert running_server.http.get("/version").json()["embedding_model"] == "hash"
 
 

@@ -44,7 +44,7 @@ def test_it_prints_one_line_with_its_address_and_ends_when_told_to(tmp_path: Pat
 
 def statuses(url: str, *keys: str) -> list[int]:
     """What a route answers to each key."""
-    with httpx.Client(trust_env=False, timeout=20) as http:
+    with httpx.Client(trust_env=False, timeout=120) as http:
         return [http.get(f"{url}/v1/workspaces", headers={"X-API-Key": key}).status_code for key in keys]
 
 
@@ -56,7 +56,7 @@ def test_keys_are_read_anew_on_sighup(tmp_path: Path) -> None:
         subprocess.Popen(
             [sys.executable, "-c", PROGRAM, str(tmp_path)], stderr=subprocess.PIPE, text=True, env=environment
         ) as process,
-        httpx.Client(trust_env=False, timeout=20) as connected,
+        httpx.Client(trust_env=False, timeout=120) as connected,
     ):
         assert process.stderr is not None
         url = process.stderr.readline().split(" ")[3]
@@ -76,7 +76,7 @@ def test_keys_are_read_anew_on_sighup(tmp_path: Path) -> None:
             assert "those of before are in use" in line and "fourth" not in line
             assert statuses(url, "first", "third", "fourth") == [200, 200, 401]
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
         assert process.stderr.read() == ""
 
 
@@ -91,9 +91,9 @@ def test_a_server_ends_with_the_terminal_that_it_was_started_in(tmp_path: Path) 
         read = b""
         while not read.endswith(b"\n"):
             read += os.read(window, 4096)
-        assert httpx.get(f"{read.decode().split(' ')[3]}/health/live", trust_env=False, timeout=20).status_code == 200
+        assert httpx.get(f"{read.decode().split(' ')[3]}/health/live", trust_env=False, timeout=120).status_code == 200
         os.close(window)
-        assert server.wait(20) == 0
+        assert server.wait(120) == 0
 
 
 def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:

@@ -6,13 +6,13 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from memory_service import schemas
 from tests.memory_service.cli.commands import PROGRAM, CommandLine
+from tests.waiting import until
 
 NOTES = 200
 
@@ -57,9 +57,7 @@ def test_without_waiting_nothing_is_indexed_and_the_remedy_works(cli: CommandLin
 
 def test_a_search_that_is_killed_has_stored_what_it_did(cli: CommandLine) -> None:
     with subprocess.Popen([*PROGRAM, "search", "q"], env=cli.variables, stderr=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 60
-        while not status(cli).passages and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: bool(status(cli).passages) or process.poll() is not None)
         process.send_signal(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
     kept = status(cli)
     assert kept.passages == kept.embedded > 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from functools import partial
 from typing import Any
@@ -19,6 +18,7 @@ from memory_service.service import MemoryService
 from memory_service.testing import Failure, Reply, ScriptedServer
 from tests.memory_service.api.talking import talk
 from tests.serving import RunningServer, serving, settings
+from tests.waiting import until
 
 Messages = list[dict[str, Any]]
 Call = Callable[..., Any]
@@ -174,10 +174,7 @@ def test_what_was_said_to_a_reader_who_leaves_is_kept_and_marked(memory: Any, wa
         assert [each["content"] for each in sent] == ["Count.", "One two ", "Go on."]
         assert "_cut" not in json.dumps(sent)
         # The provider writes no further for nobody.
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline and not upstream.left:
-            time.sleep(0.05)
-        assert upstream.left == 1
+        until(lambda: upstream.left == 1)
 
 
 def test_a_reader_who_leaves_at_the_end_has_heard_it_all(memory: Any) -> None:

@@ -212,9 +212,9 @@ def test_a_prompt_is_in_budget_and_valid_or_there_is_none(
 
 
 def test_work_within_its_time_gives_its_result_or_its_error() -> None:
-    assert _run_within(5, lambda: "好", name="x") == "好"
-    assert _run_within(5, lambda: None, name="x") is None
+    assert _run_within(60, lambda: "好", name="x") == "好"
+    assert _run_within(60, lambda: None, name="x") is None
     with pytest.raises(LookupError):
-        _run_within(5, lambda: [][0], name="x")
+        _run_within(60, lambda: [][0], name="x")
     with pytest.raises(EngineFault, match="TimedOut"):
         _run_within(0.01, lambda: time.sleep(1), name="x")

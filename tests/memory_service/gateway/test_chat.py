@@ -15,6 +15,7 @@ import pytest
 
 from memory_service.testing import Cut, Failure, Hang, Reply
 from tests.memory_service.gateway.talking import gateway, said, user
+from tests.waiting import until
 
 SYSTEM = {"role": "system", "content": "You are terse."}
 TOOL: dict[str, Any] = {
@@ -229,9 +230,7 @@ def test_a_client_that_goes_away_ends_the_call(tmp_path: Path) -> None:
                 break
         stream.close()
         [session] = gate.sessions()
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not (gate.upstream.left and len(gate.log(session)) == 2):
-            time.sleep(0.05)
+        until(lambda: gate.upstream.left == 1 and len(gate.log(session)) == 2)
         assert gate.upstream.left == 1
         kept = gate.log(session)[1]
         assert kept["_cut"] == "the client went away"

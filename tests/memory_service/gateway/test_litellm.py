@@ -17,6 +17,7 @@ import pytest
 
 from memory_service.testing import Cut, Failure, Hang, Reply, ScriptedStep
 from tests.memory_service.gateway.talking import Gateway, gateway, said, user
+from tests.waiting import until
 
 pytestmark = [
     pytest.mark.litellm,
@@ -143,9 +144,7 @@ def test_who_goes_away_ends_the_call_and_who_dies_leaves_what_was_said(
                 break
         stream.close()
         [session] = gate.sessions()
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not (up.upstream.left and len(gate.log(session)) == 2):
-            time.sleep(0.05)
+        until(lambda: up.upstream.left == 1 and len(gate.log(session)) == 2)
         assert up.upstream.left == 1 and gate.log(session)[1]["_cut"] == "the client went away"
         with pytest.raises(openai.APIError, match=r"broke the connection"):
             list(gate.openai().chat.completions.create(model=MODEL, messages=[user("Count.")], stream=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from memory_service.testing import Cut, Failure, Reply
 from tests.memory_service.gateway.talking import Gateway, gateway, said, user
+from tests.waiting import until
 
 SYSTEM = [{"type": "text", "text": "You are terse.", "cache_control": {"type": "ephemeral"}}]
 TOOL = {"name": "look", "input_schema": {"type": "object", "properties": {"at": {"type": "string"}}}}
@@ -142,9 +142,7 @@ def test_a_client_that_goes_away_ends_the_call(tmp_path: Path) -> None:
                 if number == 3:
                     break
         [session] = gate.sessions()
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not (gate.upstream.left and len(gate.log(session)) == 2):
-            time.sleep(0.05)
+        until(lambda: gate.upstream.left == 1 and len(gate.log(session)) == 2)
         assert gate.upstream.left == 1
         assert gate.log(session)[1]["_cut"] == "the client went away"
         ask(gate, [user("Talk."), user("Less.")])

@@ -14,6 +14,7 @@ import pytest
 
 from memory_service.testing import Cut, Failure, Hang, Reply
 from tests.memory_service.gateway.talking import Gateway, gateway, said, user
+from tests.waiting import until
 
 TOOL: dict[str, Any] = {
     "type": "function", "name": "look", "strict": False,
@@ -324,9 +325,7 @@ def test_a_client_that_goes_away_ends_the_call(tmp_path: Path) -> None:
                 break
         stream.close()
         [session] = gate.sessions()
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not (gate.upstream.left and len(gate.log(session)) == 2):
-            time.sleep(0.05)
+        until(lambda: gate.upstream.left == 1 and len(gate.log(session)) == 2)
         kept = gate.log(session)[1]
         assert gate.upstream.left == 1 and kept["_cut"] == "the client went away"
         assert kept["content"].startswith("word0 word1 ") and len(kept["content"]) < len(words) / 2

@@ -157,7 +157,7 @@ def test_many_at_once_store_each_once(tmp_path: Path) -> None:
 
     def write(thread: int) -> list[StoredMemory]:
         files = MemoryStore(FileDocuments(tmp_path / "w"), now=lambda: NOW)
-        ready.wait(10)
+        ready.wait(60)
         return list(files.notes.append_all([entry_draft(text) for text in texts[thread:] + texts[:thread]]))
 
     with ThreadPoolExecutor(6) as pool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +19,7 @@ from memory_service.storage.files.document_files import FileDocuments
 from memory_service.storage.files.log_folder import LogFolder
 from tests.indexer.workspace import CountingEmbedder
 from tests.memory_service.storage.in_memory_records import MemoryRecords, erasures
+from tests.waiting import until
 
 NOW = datetime(2026, 11, 20, 14, 32, tzinfo=UTC)
 ENGLISH, OTHERS = HashEmbedder(seed=1), HashEmbedder(seed=2)
@@ -91,11 +91,14 @@ def test_a_memory_that_is_written_to_moves_in_the_background(open_memory: OpenMe
     remember(memory, *english(3), *chinese(9))
     moves = IndexMoves(memory.index, after_seconds=0.01)
     moves.note()
-    until = time.monotonic() + DEADLINE_SECONDS
-    while model(memory) != OTHERS.fingerprint:
-        assert degraded(memory) == ()
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    problems = set[tuple[str, ...]]()
+
+    def has_moved() -> bool:
+        problems.add(degraded(memory))
+        return model(memory) == OTHERS.fingerprint
+
+    until(has_moved)
+    assert problems == {()}
     moves.close()
     assert moves.problems == ()
     assert memory.index.status().unembedded == 0

@@ -24,6 +24,7 @@ from memory_service.runtime.events import (
 from memory_service.schemas.sessions import SessionEvent
 from tests.growth import assert_costs_at_most
 from tests.memory_service.storage.in_memory_records import event_hub
+from tests.waiting import until
 
 W = "default"
 S = "支持-42"
@@ -40,10 +41,7 @@ def started(work: Callable[[], object]) -> threading.Thread:
 
 
 def waiting(hub: EventHub, count: int = 1) -> None:
-    end = time.monotonic() + 60
-    while hub._histories[W, S].waiters < count:
-        assert time.monotonic() < end
-        time.sleep(0.001)
+    until(lambda: hub._histories[W, S].waiters >= count)
 
 
 def test_an_event_says_what_happened_when_and_where() -> None:
@@ -282,7 +280,7 @@ def test_waiting_goes_on_until_the_retry_has_ended() -> None:
     hub.publish(W, "compaction_start", S)
 
     def wait() -> None:
-        assert hub.wait_idle(W, S, 10)
+        assert hub.wait_idle(W, S, 60)
         idle.set()
 
     thread = started(wait)
@@ -311,7 +309,7 @@ def test_a_waiter_takes_no_processor() -> None:
     hub.publish(W, "compaction_start", S)
     subscriptions = [hub.subscribe(W, S) for _ in range(20)]
     threads = [started(partial(list, one)) for one in subscriptions]
-    threads += [started(lambda: hub.wait_idle(W, S, 10)) for _ in range(20)]
+    threads += [started(lambda: hub.wait_idle(W, S, 60)) for _ in range(20)]
     waiting(hub, 20)
     used, begun = time.process_time(), time.monotonic()
     time.sleep(0.3)

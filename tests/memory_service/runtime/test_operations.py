@@ -20,6 +20,7 @@ from memory_service.service import MemoryService
 from tests.memory_service.storage.in_memory_records import new_operations
 from tests.serving import settings
 from tests.storages import write_documents
+from tests.waiting import until
 
 KEPT = 1000
 WORKERS = 2
@@ -51,12 +52,8 @@ def operations() -> Iterator[Operations]:
 
 
 def ended(operations: Operations, operation: Operation, workspace: str = "default") -> Operation:
-    for _ in range(2000):
-        now = operations.get(workspace, operation.operation_id)
-        if now.state not in ("queued", "running"):
-            return now
-        threading.Event().wait(0.005)
-    raise TimeoutError(now)
+    until(lambda: operations.get(workspace, operation.operation_id).state not in ("queued", "running"))
+    return operations.get(workspace, operation.operation_id)
 
 
 def busy(operations: Operations) -> list[Gate]:
@@ -64,7 +61,7 @@ def busy(operations: Operations) -> list[Gate]:
     gates = [Gate() for _ in range(WORKERS)]
     for gate in gates:
         operations.start("busy", gate)
-    assert all(gate.begun.wait(10) for gate in gates)
+    assert all(gate.begun.wait(60) for gate in gates)
     return gates
 
 
@@ -235,7 +232,7 @@ class _Waiting(HashEmbedder):
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """See `HashEmbedder`."""
         self.begun.set()
-        assert self.go.wait(20)
+        assert self.go.wait(60)
         return super().embed_documents(texts)
 
 
@@ -245,7 +242,7 @@ def test_a_status_reports_the_sync_that_runs_and_waits_for_none(tmp_path: Path) 
     with MemoryService(settings(tmp_path), embedder=model) as service:
         try:
             operation = service.start_reindex("default")
-            assert model.begun.wait(10)
+            assert model.begun.wait(60)
             found = service.status("default")
             assert (found.syncing, found.sync_total) == (True, 5)
             assert 0 <= (found.sync_done or 0) < 5
@@ -268,13 +265,9 @@ def test_the_first_status_after_a_kill_does_not_wait_for_the_erasure_that_it_bro
         assert erasures.is_marked
         try:
             assert service.status("default").dirty == 1
-            assert model.begun.wait(20)
+            assert model.begun.wait(60)
             assert service.status("default").syncing
         finally:
             model.go.set()
-        for _ in range(2000):
-            if not erasures.is_marked:
-                break
-            threading.Event().wait(0.005)
-        assert not erasures.is_marked
-        assert service.status("default").dirty == 0
+        until(lambda: not erasures.is_marked)
+        until(lambda: service.status("default").dirty == 0)

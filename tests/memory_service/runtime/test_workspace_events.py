@@ -18,7 +18,7 @@ from memory_service.schemas.sessions import SessionEvent
 from memory_service.service import MemoryService
 from tests.memory_service.storage.in_memory_records import event_hub
 from tests.serving import settings
-from tests.waiting import until
+from tests.waiting import PATIENCE_SECONDS, until
 
 W = "default"
 SAID = [{"role": "user", "content": "When do we deploy?"}]
@@ -33,7 +33,7 @@ def service(tmp_path: Path) -> Iterator[MemoryService]:
 
 def heard(events: Subscription, kind: str) -> SessionEvent:
     """The next event of a kind."""
-    return next(event for event in events.events(20) if event.kind == kind)
+    return next(event for event in events.events(PATIENCE_SECONDS) if event.kind == kind)
 
 
 def test_changes_are_seen_whoever_makes_them(service: MemoryService, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_an_operation_is_followed_to_its_end(service: MemoryService) -> None:
     may_end = threading.Event()
 
     def work(_: object, cancelled: object) -> object:
-        assert may_end.wait(30) and callable(cancelled)
+        assert may_end.wait(PATIENCE_SECONDS) and callable(cancelled)
         if cancelled():
             raise SyncCancelled("It was stopped. Run it again.")
         raise AssertionError("nobody stopped it")
@@ -106,8 +106,8 @@ def test_nobody_is_told_twice_and_nothing_is_looked_at_for_nobody() -> None:
     events = WorkspaceEvents(hub, look, lambda _: [])
     with events.subscribe(W) as first, events.subscribe(W) as second:
         # The look that failed is made good by the next one.
-        number = next(first.events(20)).id
-        assert next(second.events(20)).id == number
+        number = next(first.events(PATIENCE_SECONDS)).id
+        assert next(second.events(PATIENCE_SECONDS)).id == number
     until(lambda: events._thread is None)
     count = len(looks)
     assert not hub.is_followed(W)

@@ -316,7 +316,7 @@ def test_one_writer_at_a_time(engine: Engine) -> None:
     order = list[str]()
 
     def other() -> None:
-        inside.wait(10)
+        inside.wait(60)
         with engine.open().writing():
             order.append("second")
 

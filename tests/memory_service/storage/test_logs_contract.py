@@ -417,10 +417,10 @@ def test_nobody_writes_to_a_log_that_is_held(engine: Engine) -> None:
         with log.hold(edition(log)):
             thread = threading.Thread(target=write, args=(act,))
             thread.start()
-            begun.wait(10)
+            assert begun.wait(60)
             thread.join(0.1)
             order.append("held")
-        thread.join(30)
+        thread.join(60)
     assert order == ["held", "write"] * 2
 
 

@@ -20,6 +20,7 @@ from pydantic import SecretStr
 from memory_service.config import Settings
 from memory_service.storage.engines import open_storage
 from tests.serving import NO_TLS, W, events_of, own_process
+from tests.waiting import PATIENCE_SECONDS
 
 TALK = [
     {"role": role, "content": f"{word} number {number} of the long talk about parcels and ferns. " * 12}
@@ -115,7 +116,7 @@ def large(request: pytest.FixtureRequest, tmp_path: Path, database: str) -> Path
     return tmp_path
 
 
-def soon(reached: Callable[[], Any], seconds: float = 60.0) -> Any:
+def soon(reached: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> Any:
     """The first value that holds; asked again and again."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -145,7 +146,7 @@ def test_an_operation_whose_process_was_killed_has_failed(start: Start, large: P
     operation = one.post("/reindex", {"full": True}).json()["operation_id"]
     soon(lambda: other.operation(operation)["state"] == "running")
     os.kill(one.pid, signal.SIGKILL)
-    failed = soon(lambda: (now := other.operation(operation))["state"] != "running" and now, seconds=20)
+    failed = soon(lambda: (now := other.operation(operation))["state"] != "running" and now)
     assert failed["state"] == "failed" and "ended" in failed["error"]
     assert start().operation(operation) == failed
 

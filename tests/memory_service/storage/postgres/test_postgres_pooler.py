@@ -51,7 +51,7 @@ def pooled(migrated_database: str) -> Iterator[str]:
         folder.chmod(0o755)
     process = subprocess.Popen([PGBOUNCER, str(folder / "pgbouncer.ini")], stderr=-3, **as_user)  # type: ignore[call-overload]
     try:
-        for _ in range(200):
+        for _ in range(6_000):
             with socket.socket() as asked:
                 if not asked.connect_ex(("127.0.0.1", port)):
                     break
@@ -59,7 +59,7 @@ def pooled(migrated_database: str) -> Iterator[str]:
         yield migrated_database.replace(f":{server.port}/", f":{port}/")
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
         shutil.rmtree(folder)
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from tests.postgres import NO_SERVER, PostgresServer, is_installed
 from tests.serving import NO_TLS, W, own_process
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason=NO_SERVER)
 MEMORY = {"text": "The parcel goes out on Tuesdays."}
@@ -47,7 +48,7 @@ def client_of(home: Path, address: str) -> Iterator[httpx.Client]:
         yield http
 
 
-def soon(ask: Callable[[], httpx.Response], seconds: float = 30.0) -> Any:
+def soon(ask: Callable[[], httpx.Response], seconds: float = PATIENCE_SECONDS) -> Any:
     """The first answer that is none of a failure."""
     end = time.monotonic() + seconds
     while not (answer := ask()).is_success:

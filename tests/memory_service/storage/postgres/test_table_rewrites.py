@@ -19,6 +19,7 @@ from memory_service.storage.postgres.postgres_storage import PostgresStorage
 from memory_service.storage.postgres.table_rewrites import CONTENT_TABLES
 from memory_service.storage.record_store import RecordKind
 from tests.postgres import NO_SERVER, PostgresServer, is_installed, programs
+from tests.waiting import until
 
 MEMORY, MESSAGE = "zubrowkamarker", "quetzalmarker"
 
@@ -105,7 +106,7 @@ def test_searches_wait_for_a_table_that_is_rewritten_and_go_on(migrated_database
                 rewrite_storage(settings)
         finally:
             is_over.set()
-            thread.join(30)
+            thread.join(60)
         assert len(answers) > 3 and all(answers)
 
 
@@ -167,10 +168,7 @@ def test_a_service_rewrites_within_a_day(
         assert len(list(storage.records.keys(RecordKind.REWRITE))) == 1, "for one erasure alone nothing is rewritten"
         long_ago = dt.datetime.now(dt.UTC) - dt.timedelta(hours=23, minutes=1)
         storage.records.put(RecordKind.REWRITE, f"{long_ago.isoformat()} x", b"")
-        end = time.monotonic() + 20
-        while list(storage.records.keys(RecordKind.REWRITE)):
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        until(lambda: not list(storage.records.keys(RecordKind.REWRITE)))
 
 
 def test_on_files_nothing_is_pending_and_nothing_is_to_be_rewritten(tmp_path: Path) -> None:
