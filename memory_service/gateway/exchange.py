@@ -31,7 +31,8 @@ from memory_service.gateway.base import Dialect, GivenAnswer, JsonObject
 from memory_service.gateway.observer import ReadAlong, plain_text, read_whole
 from memory_service.gateway.relay import Relay
 from memory_service.gateway.transit import PassedAnswer, beginning_of, json_answer, until_gone
-from memory_service.gateway.upstreams import Target, UpstreamAnswer
+from memory_service.gateway.translation import UpstreamAnswer
+from memory_service.gateway.upstreams import Target
 from memory_service.home import SearchedPlace
 from memory_service.service import Unreadable
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from memory_service.errors import InvalidRequest, UpstreamFailed
 from memory_service.gateway.masking import KeyMask
 from memory_service.gateway.observer import plain_text, readable_encoding
-from memory_service.gateway.upstreams import LITELLM, Target, UpstreamAnswer, Upstreams, end_translating
+from memory_service.gateway.translation import UpstreamAnswer, end_translating
+from memory_service.gateway.upstreams import LITELLM, Target, Upstreams
 
 if TYPE_CHECKING:
     import httpx

@@ -21,7 +21,7 @@ from memory_service.errors import UpstreamFailed
 from memory_service.gateway.base import JsonObject
 from memory_service.gateway.observer import MOST_READ_BYTES, ReadAlong
 from memory_service.gateway.relay import ConnectionCut
-from memory_service.gateway.upstreams import UpstreamAnswer
+from memory_service.gateway.translation import UpstreamAnswer
 
 if TYPE_CHECKING:
     from memory_service.gateway.exchange import Exchange

@@ -19,9 +19,7 @@ from urllib.parse import urlsplit
 
 from memory_service.config import Settings, Upstream
 from memory_service.errors import NotFound
-from memory_service.service import TranslatedCall, UpstreamAnswer, end_translating, translate_call
-
-__all__ = ["LITELLM", "CallProtocol", "Target", "UpstreamAnswer", "Upstreams", "end_translating"]
+from memory_service.gateway.translation import TranslatedCall, UpstreamAnswer, translate_call
 
 CallProtocol = Literal["chat", "responses", "messages"]
 
@@ -201,7 +199,7 @@ class Upstreams:
         )
 
     async def translate(self, target: Target, body: Mapping[str, Any]) -> UpstreamAnswer:
-        """Send a call to any provider; see `memory_service.llm.translation`."""
+        """Send a call to any provider; see `memory_service.gateway.translation`."""
         if target.call == "responses":
             raise NotFound(f"The upstream {target.upstream} does not speak the protocol of this route. Name another.")
         return await translate_call(

@@ -104,7 +104,7 @@ class LiteLLMModel:
     ) -> Completion:
         """See `ChatModel`."""
         _check(cancelled)
-        litellm = package()
+        litellm = require_litellm()
         optional = {"api_base": self._api_base, "api_key": self._api_key, "max_tokens": max_output_tokens}
         future = _LOOP.run(
             partial(
@@ -138,7 +138,7 @@ class LiteLLMModel:
         if _table_entry(self._model).get("litellm_provider") not in ("openai", "azure"):
             return None
         name = self._model.rpartition("/")[2]
-        return int(package().token_counter(model=name, messages=[dict(message) for message in messages]))
+        return int(require_litellm().token_counter(model=name, messages=[dict(message) for message in messages]))
 
 
 def _answer(future: Future[Any], seconds: float, cancelled: Callable[[], bool]) -> Any:
@@ -260,7 +260,7 @@ def _sizes(failure: ProviderFailure) -> str:
 # --- the package ---------------------------------------------------------------------------------------------------
 
 
-def package() -> Any:
+def require_litellm() -> Any:
     """The package litellm.
 
     Raises:
@@ -278,7 +278,7 @@ def package() -> Any:
 
 def _table_entry(model: str) -> dict[str, Any]:
     """Entry of a model in litellm's table, by its full name or its name at the provider."""
-    table: dict[str, dict[str, Any]] = package().model_cost
+    table: dict[str, dict[str, Any]] = require_litellm().model_cost
     if model in table:
         return table[model]
     provider, _, rest = model.partition("/")
@@ -328,7 +328,7 @@ def _taken_clients() -> list[Any]:
 
     Source: litellm 1.106, caching/llm_caching_handler.py
     """
-    cache = package().in_memory_llm_clients_cache
+    cache = require_litellm().in_memory_llm_clients_cache
     ours = f"-{id(asyncio.get_running_loop())}"
     return [cache.cache_dict.pop(key) for key in list(cache.cache_dict) if key.endswith(ours)]
 

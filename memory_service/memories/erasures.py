@@ -43,11 +43,39 @@ class Erasures:
         self._lock = f"{workspace}/.locks/erase"
         # On a full disk there may be no room for a mark.
         self._unmarked = False
+        self._copies = dict[str, Callable[[], None]]()
 
     @property
     def is_marked(self) -> bool:
         """True if something is being erased, or was and is not gone everywhere."""
         return self._unmarked or self._has_mark()
+
+    def add_copies(self, name: str, sweep: Callable[[], None]) -> None:
+        """Name what takes texts that files do not have any more out of copies that were made of them.
+
+        Args:
+            name: What the copies are, for people.
+            sweep: Called at every erasure; raises `MemoryServiceError` where some of them stay.
+        """
+        self._copies[name] = sweep
+
+    def sweep_copies(self) -> list[str]:
+        """Take what is erased out of all copies; what could not be done."""
+        left = list[str]()
+        for name, sweep in self._copies.items():
+            try:
+                sweep()
+            except MemoryServiceError as error:
+                left.append(f"{name}: {error}")
+        return left
+
+    def erase_answers(self) -> list[str]:
+        """Erase the answers that are given again to those who ask again; what could not be done."""
+        try:
+            self._records.erase(RecordKind.SESSION_REPLY)
+        except StorageFailed as error:
+            return [f"answers: {error}"]
+        return []
 
     def mark(self) -> None:
         """Says durably that something is being erased.

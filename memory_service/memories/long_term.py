@@ -33,7 +33,7 @@ from indexer import (
     session_path,
 )
 from indexer.common import LRU, THROTTLE
-from memory_service.errors import InvalidRequest, MemoryServiceError, StorageFailed
+from memory_service.errors import InvalidRequest
 from memory_service.memories import indexing
 from memory_service.memories.drafts import EntryDraft
 from memory_service.memories.entries import forgotten_memory
@@ -52,13 +52,11 @@ from memory_service.memories.indexing import (
     unread_logs,
 )
 from memory_service.memories.overlap import stated_among
-from memory_service.memories.standing import InjectedPassage, StandingBlocks, passage_of
 from memory_service.memories.store import MemoryStore
 from memory_service.memories.unindexed import OpenLogs, UnindexedMessages
 from memory_service.schemas.base import Erased
 from memory_service.schemas.entries import EntryChange, ForgottenMemory, MemoryEntry, StoredMemory
 from memory_service.schemas.memories import ErasedFile, Order, WrittenFile
-from memory_service.storage.record_store import RecordKind, RecordStore
 from memory_service.text.retelling import retells_any
 from memory_service.text.similarity import groups_of
 
@@ -82,24 +80,17 @@ class LongTermMemory:
     Args:
         files: The Markdown files.
         index: The index of the same folder.
-        records: The small records of the workspace, of which some hold what was said.
         erasures: Of all that is kept in the workspace.
         logs: Gives the logs of its sessions, when they are needed.
         rests: Whether only what takes no time is indexed here, and the rest left to another process; see `is_behind`.
-
-    Attributes:
-        prompts: Blocks that stand in the prompts of its sessions.
     """
 
     def __init__(
-        self, files: MemoryStore, index: Index, records: RecordStore, erasures: Erasures, logs: OpenLogs, *,
-        rests: bool = False,
-    ) -> None:  # fmt: skip
+        self, files: MemoryStore, index: Index, erasures: Erasures, logs: OpenLogs, *, rests: bool = False
+    ) -> None:
         self.files = files
         self.index = index
-        self._records = records
         self.erasures = erasures
-        self.prompts = StandingBlocks(records, self._still_in_file)
         self._refresher = IndexRefresher(index)
         self._looking = threading.Lock()
         self._look_again = 0.0
@@ -327,7 +318,8 @@ class LongTermMemory:
             results = replace(results, hits=current_first(interleave_hits(results.hits, said_hits, limit)))
             behind = tuple(indexing.FOUND_BY_WORDS if text == indexing.BEING_SAID else text for text in behind)
         if self.erasures.is_marked:
-            results = replace(results, hits=tuple(hit for hit in results.hits if self._still_in_file(passage_of(hit))))
+            still_there = [hit for hit in results.hits if self.still_in_file(hit.source, hit.path, hit.passage.text)]
+            results = replace(results, hits=tuple(still_there))
         ided_hits = tuple(self._with_ids(results.hits))
         behind = (*behind, *self._moves.problems)
         degraded = tuple(dict.fromkeys((*results.degraded, *behind, *filter(None, [results.unjudged]))))
@@ -492,11 +484,11 @@ class LongTermMemory:
             return (indexing.BEING_SAID,)
         return (outcome,) if outcome else ()
 
-    def _still_in_file(self, passage: InjectedPassage) -> bool:
-        """True if files still have what was found: what is erased may not be gone from the index, or a prompt, yet."""
-        if passage.source == "sessions":
-            return self._just_said.is_said(passage.path, passage.text if self.erasures.is_marked else "")
-        return passage.source != "memory" or self.files.says(passage.path, passage.text)
+    def still_in_file(self, source: str, path: str, text: str) -> bool:
+        """True if files still have a passage: what is erased may not be gone from the index, or a prompt, yet."""
+        if source == "sessions":
+            return self._just_said.is_said(path, text if self.erasures.is_marked else "")
+        return source != "memory" or self.files.says(path, text)
 
     def _indexed_passages(self, paths: Collection[str]) -> tuple[StoredPassage, ...] | None:
         """Passages that the index holds of some files; None if it cannot be read."""
@@ -528,15 +520,7 @@ class LongTermMemory:
 
     def _scrub(self) -> list[str]:
         """Take what is gone from files out of the prompts and out of the index; what of that failed."""
-        left = list[str]()
-        try:
-            self.prompts.sweep()
-        except MemoryServiceError as error:
-            left.append(f"prompts: {error}")
-        try:
-            self._records.erase(RecordKind.SESSION_REPLY)
-        except StorageFailed as error:
-            left.append(f"answers: {error}")
+        left = [*self.erasures.sweep_copies(), *self.erasures.erase_answers()]
         try:
             # Of a rebuild that runs, what it made is looked at when it has ended.
             return left if self.index.scrub() else [*left, indexing.BEING_REBUILT]
@@ -546,7 +530,7 @@ class LongTermMemory:
     def recover(self) -> None:
         """Remove what killed processes left half-written; in the background, end the erasures that they began."""
         self.files.sweep()
-        self.prompts.sweep()
+        self.erasures.sweep_copies()
         if self.erasures.is_marked:
             self._vectors.note("")
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 from indexer import Hit
 from memory_service.errors import MemoryServiceError, NotFound
 from memory_service.llm.token_anchor import scale_tokens
-from memory_service.memories.receipts import Receipts
-from memory_service.memories.standing import InjectedBlock, PromptRecord, block_tokens, digest_of
 from memory_service.messages.shapes import Message, is_tool_result, user_message
 from memory_service.messages.sizes import MESSAGE_TOKENS, Numbered, message_tokens
+from memory_service.prompts.prompt_records import InjectedBlock, PromptRecord, block_tokens, digest_of
+from memory_service.prompts.receipt_records import Receipts
 from memory_service.prompts.session_recall import Question, SearchedPassages, SessionRecall, passages_in
 from memory_service.schemas.compaction import PromptTokens
 from memory_service.schemas.memories import Context, Receipt

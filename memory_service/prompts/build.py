@@ -18,11 +18,11 @@ from memory_service.compaction.view import View, view_language
 from memory_service.errors import Conflict, Incompressible, InvalidRequest, MemoryServiceError, StorageFailed
 from memory_service.llm.base import not_cancelled
 from memory_service.llm.token_anchor import scale_tokens
-from memory_service.memories.receipts import Receipts
-from memory_service.memories.standing import PromptRecord, SentDigests, common_beginning
 from memory_service.messages.repair import close_calls
 from memory_service.messages.sizes import MESSAGE_TOKENS, estimate_tokens, tools_tokens
 from memory_service.prompts.blocks import MemoryRoom, Prompt, PromptMemory, SessionBlocks, prompt_of, turn_block
+from memory_service.prompts.prompt_records import PromptRecord, SentDigests, common_beginning
+from memory_service.prompts.receipt_records import Receipts
 from memory_service.prompts.session_recall import Question, SessionRecall, last_turns, recall_decision
 from memory_service.runtime.base import CompactionCall
 from memory_service.runtime.log_changes import unreadable
@@ -140,7 +140,7 @@ class Contexts:
 
     def measures(self, session_id: str) -> tuple[PromptMeasure, ...]:
         """The sizes of the last prompts of a session, the oldest first."""
-        return self._services.longterm.prompts.of(session_id).measures
+        return self._services.prompts.of(session_id).measures
 
     def _by_engine(self, work: _Work) -> View | None:
         tokens = work.budget.to_estimate(work.budget.usable_tokens)
@@ -214,7 +214,7 @@ class Contexts:
         if not call.auto and work.snapshot.state.open_command is not None:
             work.degraded += ("compaction: the user asked for /compact, and `auto` is off. Ask with auto.",)
         for _ in range(_RECORD_ATTEMPTS):
-            record = self._services.longterm.prompts.of(work.session_id)
+            record = self._services.prompts.of(work.session_id)
             memory = self._recall(work, view, record)
             prompt = self._prompt(work, view, memory)
             sent_texts = self._digests.of(prompt.messages, call.format)
@@ -326,7 +326,7 @@ class Contexts:
     def _store_record(self, session_id: str, prompt_record: PromptRecord) -> tuple[bool, tuple[str, ...]]:
         """Store a prompt; see `_store_prompt`."""
         try:
-            stored_prompt_record = self._services.longterm.prompts.put(session_id, prompt_record)
+            stored_prompt_record = self._services.prompts.put(session_id, prompt_record)
         except StorageFailed as error:
             return True, (f"prompt: {error}",)
         is_kept = stored_prompt_record is not None and stored_prompt_record.blocks == prompt_record.blocks
@@ -393,7 +393,7 @@ class _Work:
             prompt=prompt,
             before=before,
         )
-        record = self._services.longterm.prompts.of(self.session_id)
+        record = self._services.prompts.of(self.session_id)
         own = turn_block(self.snapshot, record, self.question)
         usable = self.budget.to_estimate(self.budget.usable_tokens)
         most = max(_LEAST_MEMORY_TOKENS, int(usable * _MOST_MEMORY_SHARE))

@@ -18,10 +18,10 @@ from memory_service.errors import Conflict, MemoryServiceError, StorageFailed
 from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
 from memory_service.memories.format import Entry
 from memory_service.memories.overlap import ViewText
-from memory_service.memories.receipts import Receipts, new_receipt_id
-from memory_service.memories.standing import InjectedBlock, InjectedPassage, digest_of, passage_of
 from memory_service.messages.shapes import own_text_of, user_message
 from memory_service.messages.sizes import number_message
+from memory_service.prompts.prompt_records import InjectedBlock, InjectedPassage, digest_of, passage_of
+from memory_service.prompts.receipt_records import Receipts, new_receipt_id
 from memory_service.runtime.log_changes import unreadable
 from memory_service.runtime.models import make_prompt_judge
 from memory_service.schemas.compaction import BRANCH_MARK, Recall, RecallMode

@@ -35,6 +35,7 @@ from memory_service.storage.logs import LogStore
 
 if TYPE_CHECKING:
     from memory_service.memories.long_term import LongTermMemory
+    from memory_service.prompts.prompt_records import PromptRecords
 
 _OPEN_SESSIONS = 256
 
@@ -96,6 +97,7 @@ class SessionRuntime:
         workspace: Its name.
         logs: Their logs.
         longterm: The memory beside them.
+        prompts: Records of their last prompts.
         shared: What all workspaces share.
         engine: The context engine of somebody else; None for the service's own.
     """
@@ -105,12 +107,14 @@ class SessionRuntime:
         workspace: str,
         logs: LogStore,
         longterm: LongTermMemory,
+        prompts: PromptRecords,
         services: ServiceParts,
         engine: GuardedEngine | None = None,
     ) -> None:
         self.workspace = workspace
         self.logs = logs
         self.longterm = longterm
+        self.prompts = prompts
         self.shared = services
         self.engine = engine
         self._sessions: LRU[str, OpenSession] = LRU(_OPEN_SESSIONS)

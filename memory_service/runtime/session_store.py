@@ -22,10 +22,10 @@ from memory_service.compaction.record import PinRecord
 from memory_service.compaction.view import view_language
 from memory_service.errors import Conflict, InvalidRequest, MemoryServiceError, NotFound, StorageFailed, key_reused
 from memory_service.home import id_of_title
-from memory_service.memories.receipts import Receipts
 from memory_service.messages.repair import to_wire
 from memory_service.messages.shapes import Json, Message, text_of
 from memory_service.messages.sizes import Numbered, Usage
+from memory_service.prompts.receipt_records import Receipts
 from memory_service.runtime.log_changes import (
     ErasedSeqs,
     erase_messages,
@@ -195,7 +195,7 @@ class SessionStore:
 
     def _forget_prompts(self, session_id: str) -> None:
         self._receipts.erase(session_id)
-        self._services.longterm.prompts.erase(session_id)
+        self._services.prompts.erase(session_id)
 
     def append(
         self,
@@ -260,7 +260,7 @@ class SessionStore:
         fork_log(self._services.logs, session_id, branch, before_seq=before_seq)
         with suppress(StorageFailed):
             # Without them the branch costs a provider's cache, and nothing else.
-            self._services.longterm.prompts.fork(session_id, branch, before_seq=before_seq)
+            self._services.prompts.fork(session_id, branch, before_seq=before_seq)
 
     def containing(self, mark: bytes) -> Iterator[str]:
         """Ids of the sessions whose log has some bytes in it, the last active first."""

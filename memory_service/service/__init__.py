@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from memory_service._version import require_server
 
 if TYPE_CHECKING:
-    from indexer import SyncProgress
+    from indexer import SyncProgress, error_chain, provider_message
     from memory_service.conversations.call_places import CallOverview, call_overview
     from memory_service.conversations.client_calls import ConversationCall, ConversationPrompt
     from memory_service.conversations.join import ANSWER
     from memory_service.conversations.seals import is_sealed_here
-    from memory_service.llm.translation import TranslatedCall, UpstreamAnswer, end_translating, translate_call
+    from memory_service.llm.litellm import close_clients, require_litellm, upstream_error
     from memory_service.messages.response_items import TRIGGER, items_of_messages, messages_of_items
     from memory_service.messages.server_events import EventSplitter, ServerEvent, Unreadable
     from memory_service.runtime.access import ALL_RIGHTS, AccessControl, Grant, NeededRole, needed_role, needs
@@ -53,13 +53,12 @@ __all__ = [
     "Subscription",
     "SyncProgress",
     "SyncedChange",
-    "TranslatedCall",
     "Unreadable",
-    "UpstreamAnswer",
     "call_overview",
     "check_messages",
+    "close_clients",
     "copy_sample",
-    "end_translating",
+    "error_chain",
     "is_sealed_here",
     "items_of_messages",
     "messages_of_items",
@@ -69,20 +68,22 @@ __all__ = [
     "needs",
     "open_at_once",
     "preset_settings",
+    "provider_message",
     "reader_failures",
+    "require_litellm",
     "rewrite_storage",
     "shown_prompt",
-    "translate_call",
+    "upstream_error",
     "without_collector",
 ]
 # Where each stands that is not the service itself.
 _MODULES = {
-    "indexer": ("SyncProgress",),
+    "indexer": ("SyncProgress", "error_chain", "provider_message"),
     "memory_service.conversations.client_calls": ("ConversationCall", "ConversationPrompt"),
     "memory_service.conversations.join": ("ANSWER",),
     "memory_service.conversations.call_places": ("CallOverview", "call_overview"),
     "memory_service.conversations.seals": ("is_sealed_here",),
-    "memory_service.llm.translation": ("TranslatedCall", "UpstreamAnswer", "end_translating", "translate_call"),
+    "memory_service.llm.litellm": ("close_clients", "require_litellm", "upstream_error"),
     "memory_service.storage.engines": ("migrate_storage", "move_storage", "rewrite_storage"),
     "memory_service.storage.sample": ("SAMPLES", "Recording", "copy_sample"),
     "memory_service.messages.response_items": ("TRIGGER", "items_of_messages", "messages_of_items"),

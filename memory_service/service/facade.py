@@ -24,8 +24,8 @@ from memory_service.hooks import Hooks
 from memory_service.llm.base import not_cancelled
 from memory_service.memories.block import RelevanceLimits, build_context, candidates_for, checked_share
 from memory_service.memories.drafts import checked_tags
-from memory_service.memories.receipts import new_receipt_id
 from memory_service.memories.workspace_summaries import workspace_summaries
+from memory_service.prompts.receipt_records import new_receipt_id
 from memory_service.runtime import search_answers
 from memory_service.runtime.access import AccessControl
 from memory_service.runtime.background import Operations

@@ -15,11 +15,12 @@ from indexer.common import LRU
 from memory_service import schemas
 from memory_service.engines import GuardedEngine
 from memory_service.llm.base import not_cancelled
-from memory_service.memories.receipts import Receipts
 from memory_service.messages.shapes import Message
 from memory_service.messages.sizes import Usage
 from memory_service.prompts.build import BuiltContext, Contexts
 from memory_service.prompts.overflows import Overflows, RecoveryStep
+from memory_service.prompts.prompt_records import PromptRecords
+from memory_service.prompts.receipt_records import Receipts
 from memory_service.prompts.session_recall import SessionRecall
 from memory_service.runtime.compactions import SessionCompactions
 from memory_service.runtime.engine_adapter import EngineAdapter
@@ -47,6 +48,7 @@ class WorkspaceSessions:
         workspace: Its name.
         logs: Where the logs of its sessions are.
         longterm: The memory that they are flushed to and recalled from.
+        prompts: Records of their last prompts.
         receipts: Where receipts of recalls are kept.
         shared: What all workspaces of the service share.
         compactor: Makes their compactions.
@@ -58,13 +60,15 @@ class WorkspaceSessions:
         workspace: str,
         logs: LogStore,
         longterm: LongTermMemory,
+        prompts: PromptRecords,
         receipts: Receipts,
         shared: ServiceParts,
         compactor: Compactor,
         engine: GuardedEngine | None = None,
     ) -> None:
         self.longterm = longterm
-        self._services = SessionRuntime(workspace, logs, longterm, shared, engine)
+        self.prompts = prompts
+        self._services = SessionRuntime(workspace, logs, longterm, prompts, shared, engine)
         self._adapter = EngineAdapter(self._services)
         self.store = SessionStore(self._services, receipts)
         self.flushes = Flushes(self._services)

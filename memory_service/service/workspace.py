@@ -18,8 +18,9 @@ from memory_service.errors import MemoryServiceError, NotFound
 from memory_service.home import tighten, tighten_workspace
 from memory_service.memories.erasures import Erasures
 from memory_service.memories.long_term import LongTermMemory
-from memory_service.memories.receipts import Receipts
 from memory_service.memories.store import MemoryStore
+from memory_service.prompts.prompt_records import PromptRecords
+from memory_service.prompts.receipt_records import Receipts
 from memory_service.runtime.watching import WorkspaceWatcher
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
 from memory_service.storage.base import Storage, WorkspaceStorage
@@ -130,8 +131,8 @@ class OpenWorkspaces:
             if memory is not None and memory.longterm is longterm:
                 return memory
             logs = self.storage.workspace(workspace).logs
-            receipts, engine = self.receipts(workspace), self._engine(workspace)
-            found_memory = make_sessions(workspace, logs, longterm, receipts, engine=engine)
+            prompts, receipts = self._prompts(workspace, longterm), self.receipts(workspace)
+            found_memory = make_sessions(workspace, logs, longterm, prompts, receipts, engine=self._engine(workspace))
             if self._open.get(workspace) is longterm:
                 self._sessions[workspace] = found_memory
             return found_memory
@@ -183,7 +184,12 @@ class OpenWorkspaces:
         settings = self._settings
         files = MemoryStore(parts.documents, now=settings.now, max_bytes=settings.max_file_bytes)
         erasures = Erasures(parts.records, self.storage.coordination, workspace, self.storage.note_erasure)
-        return LongTermMemory(files, self._index(parts), parts.records, erasures, lambda: parts.logs, rests=self._rests)
+        memory = LongTermMemory(files, self._index(parts), erasures, lambda: parts.logs, rests=self._rests)
+        erasures.add_copies("prompts", self._prompts(workspace, memory).sweep)
+        return memory
+
+    def _prompts(self, workspace: str, memory: LongTermMemory) -> PromptRecords:
+        return PromptRecords(self.storage.workspace(workspace).records, memory.still_in_file)
 
     def _recover(self, memory: LongTermMemory, workspace: str) -> None:
         """See to what killed processes left behind; what cannot be done now is done later, and `doctor` names it."""

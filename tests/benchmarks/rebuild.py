@@ -35,7 +35,7 @@ from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.store import MemoryStore
 from memory_service.storage.files.document_files import FileDocuments
 from memory_service.storage.files.log_folder import LogFolder
-from tests.memory_service.storage.in_memory_records import MemoryRecords, erasures
+from tests.memory_service.storage.in_memory_records import erasures
 
 # When a call began and ended, seconds of `perf_counter`, which all processes of a machine share.
 Span = tuple[float, float]
@@ -165,7 +165,7 @@ def run(passages: int, model: str, same_model: bool, quiet_seconds: float) -> li
         Index(folder, made_with(model, other=not same_model)).sync()
         index = Index(folder, made_with(model, other=False))
         files, logs = MemoryStore(FileDocuments(folder), now=lambda: _NOW), LogFolder(folder / "sessions")
-        memory = LongTermMemory(files, index, MemoryRecords(), erasures(), lambda: logs)
+        memory = LongTermMemory(files, index, erasures(), lambda: logs)
         strain = Strain(memory, words)
         strain.during(lambda: time.sleep(2))
         quiet = strain.during(lambda: time.sleep(quiet_seconds))

@@ -10,7 +10,7 @@ from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.store import MemoryStore
 from memory_service.storage.files.document_files import FileDocuments
 from memory_service.storage.files.log_folder import LogFolder
-from tests.memory_service.storage.in_memory_records import MemoryRecords, erasures
+from tests.memory_service.storage.in_memory_records import erasures
 from tests.properties.world import START, World
 from tests.storages import LogCase
 
@@ -30,7 +30,7 @@ class Homes:
         folder = root / "memory"
         folder.mkdir(parents=True)
         files, others = MemoryStore(FileDocuments(folder), now=lambda: START), LogFolder(folder / "sessions")
-        self._memory = LongTermMemory(files, Index(folder, None), MemoryRecords(), erasures(), lambda: others)
+        self._memory = LongTermMemory(files, Index(folder, None), erasures(), lambda: others)
 
     def world(self, window: int) -> World:
         return World(self._root / f"world{next(self._numbers)}", window, self._memory, self._logs)

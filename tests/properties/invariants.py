@@ -13,11 +13,11 @@ from memory_service.compaction.plan_sizes import LEAST_PROGRESS
 from memory_service.compaction.record import Compaction
 from memory_service.compaction.view import project
 from memory_service.errors import Conflict, Incompressible, UpstreamFailed
-from memory_service.memories.standing import InjectedBlock
 from memory_service.messages.shapes import text_of
 from memory_service.messages.sizes import count_tokens
 from memory_service.messages.sizes import message_tokens as size_of
 from memory_service.prompts.blocks import _placeable, prompt_of
+from memory_service.prompts.prompt_records import InjectedBlock
 from memory_service.runtime.base import CompactionCall
 from memory_service.runtime.session import OpenSession, SessionState, _extend_state
 from memory_service.runtime.session_services import SessionSnapshot

@@ -25,6 +25,7 @@ from memory_service.errors import MemoryServiceError
 from memory_service.hooks import Hooks, Intent
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.messages.sizes import Usage
+from memory_service.prompts.prompt_records import PromptRecords
 from memory_service.runtime.base import CompactionCall
 from memory_service.runtime.compactions import SessionCompactions
 from memory_service.runtime.engine_adapter import EngineAdapter
@@ -35,7 +36,7 @@ from memory_service.runtime.session_services import ServiceParts, SessionRuntime
 from memory_service.schemas.compaction import CompactRequest
 from memory_service.sessions.records import Body, MessageRecord, Pending, Unpin
 from memory_service.storage.logs import LogStore
-from tests.memory_service.storage.in_memory_records import event_hub
+from tests.memory_service.storage.in_memory_records import MemoryRecords, event_hub
 from tests.properties.said import Outcome, Said, as_said, with_loose
 from tests.properties.sessions import Compact, Count, Line, Operation, Pin, Restart, Say, Undo, Wait
 from tests.properties.summarisers import model_of
@@ -84,6 +85,7 @@ class World:
 
     def __init__(self, home: Path, window: int, memory: LongTermMemory, logs: LogCase) -> None:
         self.home, self.window, self._memory, self._logs = home, window, memory, logs
+        self._prompts = PromptRecords(MemoryRecords(), memory.still_in_file)
         self.said: list[Said] = []
         self.raw: dict[int, str] = {}
         self.pins: dict[str, tuple[str, int | None]] = {}
@@ -208,7 +210,7 @@ class World:
         hooks = Hooks()
         hooks.before_compaction(self._between)
         shared = ServiceParts(settings=self.settings, session_locks=SessionLocks(), events=event_hub(), hooks=hooks)
-        self.services = SessionRuntime("w", self.reopened_logs(), self._memory, shared)
+        self.services = SessionRuntime("w", self.reopened_logs(), self._memory, self._prompts, shared)
         self.compactor = Recording()
         adapter, flushes = EngineAdapter(self.services), Flushes(self.services)
         self.compactions = SessionCompactions(self.services, self.compactor, adapter, flushes)
@@ -224,7 +226,7 @@ class World:
 
     def _rival(self, wanted: Compact) -> None:
         shared = ServiceParts(settings=self.settings, session_locks=SessionLocks(), events=event_hub(), hooks=Hooks())
-        services = SessionRuntime("w", self.reopened_logs(), self._memory, shared)
+        services = SessionRuntime("w", self.reopened_logs(), self._memory, self._prompts, shared)
         other = SessionCompactions(services, Compactor(), EngineAdapter(services), Flushes(services))
         state = services.snapshot(SESSION).state
         try:

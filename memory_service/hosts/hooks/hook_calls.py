@@ -51,8 +51,8 @@ from memory_service.hosts.progress import (
 from memory_service.hosts.projects import project_of
 from memory_service.hosts.queue import HookWork
 from memory_service.llm.base import not_cancelled
-from memory_service.memories.standing import InjectedBlock, InjectedPassage, StandingBlocks
 from memory_service.messages.shapes import text_of
+from memory_service.prompts.prompt_records import InjectedBlock, InjectedPassage, PromptRecords
 from memory_service.prompts.session_recall import Question, Recalled, last_turns
 from memory_service.runtime.base import RULES_ALONE
 from memory_service.schemas.compaction import CompactRequest
@@ -371,7 +371,7 @@ class HookCall:
         with suppress(NotFound):
             if query and tokens > 0:
                 sessions = self._service.sessions(self._log.workspace)
-                blocks = self._given_blocks(sessions.longterm.prompts)
+                blocks = self._given_blocks(sessions.prompts)
                 blocks += _blocks_of(InjectedPassage("", "", beside)) if beside else ()
                 question = Question(
                     query=query, budget_tokens=tokens, prompt=judged_text, before=_before(snapshot, judged_text)
@@ -383,7 +383,7 @@ class HookCall:
         self._faults += _lasting(recall.degraded)
         return recall
 
-    def _given_blocks(self, prompts: StandingBlocks) -> tuple[InjectedBlock, ...]:
+    def _given_blocks(self, prompts: PromptRecords) -> tuple[InjectedBlock, ...]:
         before = prompts.of(self._log.session_id)
         return before.blocks if before.view == _GIVEN_BY_HOOKS else ()
 
@@ -392,7 +392,7 @@ class HookCall:
         if self._event.kind == "pre_compact":
             return
         with suppress(NotFound):
-            prompts = self._service.sessions(self._log.workspace).longterm.prompts
+            prompts = self._service.sessions(self._log.workspace).prompts
             before, session_id = prompts.of(self._log.session_id), self._log.session_id
             new = _blocks_of(*((InjectedPassage("", "", record),) if record else ()), *recall.passages)
             blocks = (*self._given_blocks(prompts), *new)[-_MOST_GIVEN:]
@@ -403,7 +403,7 @@ class HookCall:
     def _forget_given(self) -> None:
         """Forget what the agent was given: its view does not show that any more."""
         with self._noting(), suppress(NotFound):
-            self._service.sessions(self._log.workspace).longterm.prompts.erase(self._log.session_id)
+            self._service.sessions(self._log.workspace).prompts.erase(self._log.session_id)
 
     def _topic(self, snapshot: SessionSnapshot | None) -> str:
         """Subject of the work: the user's last words; else what was noted last."""

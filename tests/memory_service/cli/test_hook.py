@@ -128,7 +128,7 @@ def test_a_hook_without_a_server_loads_only_what_it_needs(cli: CommandLine, proj
         "httpx",
         "rich",
         "fastapi",
-        "memory_service.llm.translation",
+        "memory_service.gateway.translation",
         "memory_service.llm.litellm",
     }
     rarely = {
@@ -139,7 +139,7 @@ def test_a_hook_without_a_server_loads_only_what_it_needs(cli: CommandLine, proj
             "compaction.stateless",
             "flush.model",
             "llm.litellm",
-            "llm.translation",
+            "gateway.translation",
             "health.measures",
             "conversations.join",
             "health.doctor",

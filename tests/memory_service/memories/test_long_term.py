@@ -21,7 +21,7 @@ from memory_service.memories.store import MemoryStore
 from memory_service.storage.files.document_files import FileDocuments
 from memory_service.storage.files.log_folder import LogFolder
 from tests.indexer.workspace import CountingEmbedder, FailingEmbedder
-from tests.memory_service.storage.in_memory_records import MemoryRecords, erasures
+from tests.memory_service.storage.in_memory_records import erasures
 
 NOW = datetime(2026, 11, 20, 14, 32, tzinfo=UTC)
 LOOK_SECONDS = 1.0
@@ -37,7 +37,7 @@ def open_memory(tmp_path: Path) -> Iterator[OpenMemory]:
         (folder / "memory").mkdir(parents=True, exist_ok=True)
         index = Index(folder, embedder or HashEmbedder(), today=NOW.date)
         files, logs = MemoryStore(FileDocuments(folder), now=lambda: NOW), LogFolder(folder / "sessions")
-        opened.append(LongTermMemory(files, index, MemoryRecords(), erasures(), lambda: logs))
+        opened.append(LongTermMemory(files, index, erasures(), lambda: logs))
         return opened[-1]
 
     yield open_one

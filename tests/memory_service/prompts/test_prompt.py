@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from memory_service.compaction.view import Conversation, project
-from memory_service.memories.standing import InjectedBlock
 from memory_service.messages.sizes import message_tokens
 from memory_service.prompts.blocks import prompt_of
+from memory_service.prompts.prompt_records import InjectedBlock
 from tests.memory_service.compaction.test_view import SHAPE, compacted, session, shown
 from tests.memory_service.rooms import calls, refused_by_providers, result, says, system, user
 

@@ -1,4 +1,4 @@
-"""Blocks that stand in the prompts of sessions, so that a prompt begins as the one before did; one record a session.
+"""Records of the last prompts of sessions, so that a prompt begins as the one before did: blocks, sizes; one a session.
 
 Invariants: a block has the same text in every prompt, whichever process makes it, until the view is compacted or
 undone; nothing stands here that a file, or a session, does not say any more: it is looked at when a block is stored,
@@ -116,17 +116,17 @@ class SentDigests:
         return known_pair[1]
 
 
-class StandingBlocks:
+class PromptRecords:
     """The last prompts of the sessions of a workspace.
 
     Args:
         records: The small records of the workspace.
-        stands: Whether a passage is still there where it was found.
+        still_in_file: Whether a passage, given its source, path and text, is still there where it was found.
     """
 
-    def __init__(self, records: RecordStore, stands: Callable[[InjectedPassage], bool]) -> None:
+    def __init__(self, records: RecordStore, still_in_file: Callable[[str, str, str], bool]) -> None:
         self._records = records
-        self._stands = stands
+        self._still_in_file = still_in_file
         self._known: LRU[str, PromptRecord] = LRU(_KEPT_RECORDS)
 
     def of(self, session_id: str) -> PromptRecord:
@@ -136,7 +136,7 @@ class StandingBlocks:
             version = self._records.version(RecordKind.PROMPT, session_id)
         if prompt_record is None or prompt_record.version != version:
             prompt_record = self._known[session_id] = self._read(session_id) or PromptRecord(version=version)
-        return _valid_record(prompt_record, self._stands)
+        return _valid_record(prompt_record, self._is_said)
 
     def put(self, session_id: str, record: PromptRecord) -> PromptRecord | None:
         """Store a prompt in the place of the one that it was made from.
@@ -148,7 +148,7 @@ class StandingBlocks:
             StorageFailed: The disk did not take it.
         """
         while True:
-            sound = _valid_record(record, self._stands)
+            sound = _valid_record(record, self._is_said)
             version = self._records.put(
                 RecordKind.PROMPT, session_id, _raw(sound), expected=record.version, session=session_id
             )
@@ -156,7 +156,7 @@ class StandingBlocks:
                 return None
             record = replace(sound, version=version)
             # An erasure that has looked at the prompts before this one was stored is over: its text is gone by now.
-            if _valid_record(record, self._stands) is record:
+            if _valid_record(record, self._is_said) is record:
                 self._known[session_id] = record
                 return record
 
@@ -184,14 +184,14 @@ class StandingBlocks:
         """
         self._records.sweep()
         # Many conversations have the same passages.
-        stands = cache(self._stands)
+        is_said = cache(self._is_said)
         for session_id in self._records.keys(RecordKind.PROMPT):
-            self._sweep(session_id, stands)
+            self._sweep(session_id, is_said)
 
-    def _sweep(self, session_id: str, stands: Callable[[InjectedPassage], bool]) -> None:
+    def _sweep(self, session_id: str, is_said: Callable[[InjectedPassage], bool]) -> None:
         """Take what does not stand any more out of a prompt; one that cannot be read may have that in it, and goes."""
         record = self._read(session_id)
-        sound = _valid_record(record, stands) if record else PromptRecord()
+        sound = _valid_record(record, is_said) if record else PromptRecord()
         if record is not None and sound is record:
             return
         self._records.erase(RecordKind.PROMPT, key=session_id)
@@ -199,6 +199,9 @@ class StandingBlocks:
             # Where the disk is full it is gone: that costs a cache, and what is erased is to leave the others, too.
             with suppress(StorageFailed):
                 self._records.put(RecordKind.PROMPT, session_id, _raw(sound), expected=None, session=session_id)
+
+    def _is_said(self, passage: InjectedPassage) -> bool:
+        return self._still_in_file(passage.source, passage.path, passage.text)
 
     def _read(self, session_id: str) -> PromptRecord | None:
         """The record of a session, an empty one if there is none; None if it cannot be read."""
@@ -220,9 +223,9 @@ class StandingBlocks:
             return None
 
 
-def _valid_record(record: PromptRecord, stands: Callable[[InjectedPassage], bool]) -> PromptRecord:
+def _valid_record(record: PromptRecord, is_said: Callable[[InjectedPassage], bool]) -> PromptRecord:
     """A prompt with those of its blocks whose passages are all still there."""
-    blocks = tuple(block for block in record.blocks if all(map(stands, block.passages)))
+    blocks = tuple(block for block in record.blocks if all(map(is_said, block.passages)))
     return record if len(blocks) == len(record.blocks) else replace(record, blocks=blocks)
 
 

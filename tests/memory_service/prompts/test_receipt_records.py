@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_service.errors import NotFound, StorageFailed
-from memory_service.memories.receipts import Receipts, new_receipt_id
+from memory_service.prompts.receipt_records import Receipts, new_receipt_id
 from memory_service.schemas import OmittedItem, Receipt, ReceiptItem
 from memory_service.storage.files.file_records import workspace_records
 from memory_service.storage.files.shared_database import DatabaseRecords, SharedDatabase
@@ -155,7 +155,7 @@ def test_old_receipts_that_cannot_be_deleted_are_named(receipts: Receipts, tmp_p
 APPENDING = """
 import datetime as dt, sys
 from pathlib import Path
-from tests.memory_service.memories.test_receipts import receipt, receipts_in
+from tests.memory_service.prompts.test_receipt_records import receipt, receipts_in
 receipts = receipts_in(Path(sys.argv[1]))
 for n in range(100):
     receipts.put(receipt(sys.argv[2] * 2000))
@@ -181,7 +181,7 @@ import secrets
 from pathlib import Path
 from memory_service.service import MemoryService
 from memory_service.errors import *
-from tests.memory_service.memories.test_receipts import receipt, receipts_in
+from tests.memory_service.prompts.test_receipt_records import receipt, receipts_in
 home = Path(sys.argv[1])
 service = MemoryService.open(home, embedding_model="none")
 service.search("default", "loads")

@@ -16,9 +16,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from indexer import error_chain, provider_message
 from memory_service.errors import InvalidRequest, UpstreamFailed
-from memory_service.llm.litellm import close_clients, package, upstream_error
+from memory_service.service import close_clients, error_chain, provider_message, require_litellm, upstream_error
 
 JsonBody = dict[str, Any]
 TranslatedProtocol = Literal["chat", "messages"]
@@ -91,7 +90,7 @@ async def translate_call(call: TranslatedCall) -> UpstreamAnswer:
         UpstreamFailed: There is no answer of the provider.
     """
     _refuse_what_is_lost(call)
-    litellm = await asyncio.to_thread(package)
+    litellm = await asyncio.to_thread(require_litellm)
     act = litellm.acompletion if call.protocol == "chat" else litellm.anthropic_messages
     try:
         answer = await act(**_arguments(call))
