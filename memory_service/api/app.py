@@ -54,7 +54,8 @@ from memory_service.api.routes.keys import keys_router
 from memory_service.api.routes.mcp import McpRoute
 from memory_service.api.routes.memories import context_router, memories_router, search_router
 from memory_service.api.routes.messages import messages_router
-from memory_service.api.routes.sessions import pins_router, prompts_router, sessions_router
+from memory_service.api.routes.session_prompts import prompts_router
+from memory_service.api.routes.sessions import pins_router, sessions_router
 from memory_service.api.routes.workspace import events_router, health_router, operations_router, status_router
 from memory_service.api.streams import event_stream
 from memory_service.errors import MemoryServiceError, retry_headers
