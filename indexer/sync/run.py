@@ -294,9 +294,7 @@ class Sync:
         vectors = self._vectors.of({text_hash(text): text for text in texts})
         terms = self._terms_of(stored_passage for portion in portions for stored_passage in portion.diff.removed)
         written_value = self._write([self._file_write(portion, vectors, terms) for portion in portions])
-        self._drop_vanished(
-            [portion.content.file for portion in portions if portion.state.path not in written_value.refused]
-        )
+        self._plan_changed_again([portion for portion in portions if portion.state.path not in written_value.refused])
         for portion in portions:
             path = portion.state.path
             self._revisions[path] = written_value.revision
@@ -311,20 +309,23 @@ class Sync:
             else:
                 self._advance(path, 0, files=0, passages=len(portion.diff.inserted))
 
-    def _drop_vanished(self, files: Iterable[SourceFile]) -> None:
-        """Remove files again that were removed, replaced or cut since they were read: they may have been erased.
+    def _plan_changed_again(self, portions: Iterable[_Portion]) -> None:
+        """Have files planned again that were removed, replaced or cut since they were read: they may have been erased.
 
-        The erasure looked for their passages before these were written, and will not look again.
+        Those that were new are removed first, as an erasure that found none of their passages will not look again. It
+        has seen those of all others, or its own write is refused and it looks again: what they still have is found
+        meanwhile.
         """
-        gone_paths = {file.path for file in files if self._source.is_gone(file)}
-        if not gone_paths:
+        gone = {portion.state.path: portion.state for portion in portions if self._source.is_gone(portion.content.file)}
+        self._tally.refused += gone
+        new_paths = [path for path, state in gone.items() if not state.revision]
+        if not new_paths:
             return
-        states = self._store.file_states(gone_paths)
+        states = self._store.file_states(new_paths)
         for batch in self._removals(states, states):
             self._write(batch)
         with suppress(StoreLocked):
             self._store.scrub()
-        self._tally.refused += gone_paths
 
     def _file_write(
         self, portion: _Portion, vectors: dict[bytes, bytes], terms: Mapping[int, tuple[str, ...]]

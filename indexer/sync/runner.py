@@ -20,7 +20,8 @@ from indexer.sync.plan import SyncPlanner
 from indexer.sync.run import Progress, Sync, settled_state, things_in
 from indexer.types import Fingerprint, SyncProgress, SyncReport
 
-_ROUNDS = 5
+# So often a file is planned again that others change at the same time.
+_ROUNDS = 20
 
 
 def not_cancelled() -> bool:
@@ -169,6 +170,9 @@ class SyncRunner:
             if not run.refused:
                 break
             wanted_paths = run.refused
+        else:
+            reason = f"index: others changed {', '.join(run.refused)} again and again meanwhile. Ask again in a moment."
+            total = replace(total, degraded=(*total.degraded, reason))
         return total
 
 

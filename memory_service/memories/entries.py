@@ -11,11 +11,11 @@ import datetime as dt
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain
 
-from indexer import EXTRA_MARK, fold_tag, has_tags, is_blank, moment_of, tags_of
+from indexer import EXTRA_MARK, Hit, fold_tag, has_tags, is_blank, moment_of, tags_of
 from indexer.common import LRU, lazy_regex
 from memory_service.errors import (
     Conflict,
@@ -186,6 +186,14 @@ class EntryStore:
             )
 
         return find
+
+    def with_ids(self, hits: Iterable[Hit]) -> Iterator[Hit]:
+        """Hits, each with the id of its entry if it is of one."""
+        entry_of = self.finder()
+        for hit in hits:
+            lines = hit.passage.start_line, hit.passage.end_line
+            entry = entry_of(hit.path, *lines, hit.passage.text) if hit.source == "memory" else None
+            yield replace(hit, memory_id=entry.entry.memory_id) if entry else hit
 
     def _entries_or_none(self, path: str) -> Sequence[HeldEntry]:
         try:

@@ -58,6 +58,7 @@ FOUND_BY_WORDS = (
 )
 UNEMBEDDED = f"vector: some passages have no vector yet and are found by their words. {RUN_REINDEX}"
 BEING_MADE = "index: it was deleted, and is being made anew. Ask again in a moment."
+BEING_LOOKED = "index: what changed last is still being looked for, and may be missing. Ask again in a moment."
 _DEFECT = "index: it met a defect. See the log, then run `memory-service reindex`."
 
 

@@ -17,7 +17,6 @@ from typing import Any, get_args
 
 from indexer import (
     EmbeddingError,
-    Hit,
     Index,
     IndexerError,
     Mode,
@@ -65,6 +64,9 @@ _Write = Callable[[Callable[[], Sequence[StoredMemory]]], Sequence[StoredMemory]
 
 _LOOK_EVERY_SECONDS = 1.0
 _LOOK_SHARE = 0.02  # of the time, at most, may a look for changes take
+# Where nobody tells of changes, and where another thread looks, no answer is of an older look without saying so.
+_LOOK_AGE_SECONDS = 2.0
+_LOOK_PATIENCE_SECONDS = 1.0
 _KEPT_SESSIONS = 1_024
 _ORDERED = 100  # where memories go first, they are taken out of so many of the best
 # A search waits so long for what was just said; a chat's few messages take some milliseconds.
@@ -94,6 +96,7 @@ class LongTermMemory:
         self._refresher = IndexRefresher(index)
         self._looking = threading.Lock()
         self._look_again = 0.0
+        self._looked_at = -math.inf
         self._behind: tuple[str, ...] = ()
         self._was_filled = False
         self._rests = rests
@@ -112,7 +115,10 @@ class LongTermMemory:
     @THROTTLE.foreground()
     def remember(self, draft: EntryDraft) -> StoredMemory:
         """Append an entry and index it; `degraded` says what of that failed after it was on disk."""
-        memory = self.files.notes.append(draft)
+        return self.index_entry(self.files.notes.append(draft))
+
+    def index_entry(self, memory: StoredMemory) -> StoredMemory:
+        """Index an entry that is in its file; `degraded` says what of that failed."""
         missing = self._refresh([memory.path])
         return memory.model_copy(update={"degraded": missing}) if missing else memory
 
@@ -294,8 +300,9 @@ class LongTermMemory:
         if order == "memory_first":
             most = max(limit, _ORDERED)
             results = self.search(query, limit=most, passing=passing, mode=mode, order="score", in_view=in_view, **rest)
-            hits = sorted(results.hits, key=lambda hit: hit.source == "sessions")  # stable: the better ones stay first
-            return replace(results, hits=current_first(hits)[:limit])
+            # The sort is stable: the better ones stay first.
+            memories_first = sorted(results.hits, key=lambda hit: hit.source == "sessions")
+            return replace(results, hits=current_first(memories_first)[:limit])
         with self._searching.enter() as alone:
             # By its words alone it could not be found by vectors.
             waits = alone or mode == "vector"
@@ -311,7 +318,7 @@ class LongTermMemory:
             if not results.hits and self._was_filled and self.index.is_missing:
                 # Deleted since the last look: an empty answer would be a wrong one.
                 self._look_again = 0.0
-                behind = self._look() or ((indexing.BEING_MADE,) if self._looking.locked() else ())
+                behind = (indexing.BEING_MADE,) if self._looking.locked() else self._look()
                 behind = (*behind, *self._index_pending_sessions(passing, in_view, waits=waits))
                 results = self._search_index(query, limit=limit, mode=mode, filter=passing, **rest)
         if said_hits is not None:
@@ -320,10 +327,9 @@ class LongTermMemory:
         if self.erasures.is_marked:
             still_there = [hit for hit in results.hits if self.still_in_file(hit.source, hit.path, hit.passage.text)]
             results = replace(results, hits=tuple(still_there))
-        ided_hits = tuple(self._with_ids(results.hits))
-        behind = (*behind, *self._moves.problems)
-        degraded = tuple(dict.fromkeys((*results.degraded, *behind, *filter(None, [results.unjudged]))))
-        return SearchResults(hits=ided_hits, mode=results.mode, degraded=degraded)
+        hits = tuple(self.files.entries.with_ids(results.hits))
+        problems = (*results.degraded, *behind, *self._moves.problems, *filter(None, [results.unjudged]))
+        return SearchResults(hits=hits, mode=results.mode, degraded=tuple(dict.fromkeys(problems)))
 
     def _search_index(self, query: str, **asked: Any) -> SearchResults:
         """One search of the index; no hits while one that an older version made is being made anew."""
@@ -333,15 +339,6 @@ class LongTermMemory:
             if waits := self._renewal.wait_until_readable(_PATIENCE_SECONDS):
                 return SearchResults(hits=(), mode="text", degraded=(waits,))
             return self.index.search(query, **asked)
-
-    def _with_ids(self, hits: Sequence[Hit]) -> Iterator[Hit]:
-        """The hits, each with the id of its entry if it is of one."""
-        entry_of = self.files.entries.finder()
-        for hit in hits:
-            passage = hit.passage
-            is_memory = hit.source == "memory"
-            entry = entry_of(hit.path, passage.start_line, passage.end_line, passage.text) if is_memory else None
-            yield replace(hit, memory_id=entry.entry.memory_id) if entry else hit
 
     def sync(
         self,
@@ -376,12 +373,12 @@ class LongTermMemory:
             self._renewal.renew(on_progress=on_progress)
             try:
                 plan = self.index.plan()
-                if has_changed := bool(all_waiting(plan) or plan.unsure):
+                report = None
+                if all_waiting(plan) or plan.unsure:
                     report = self.index.sync(on_progress=on_progress)
-                    behind = (*report.degraded, *unread_logs(report.failed))
-                else:
-                    behind = (*self._healing.heal(None), *unread_logs(plan.failures))
-                if has_changed or self.index.lags() or self.index.beside.others:
+                missing = report.degraded if report else self._healing.heal(None)
+                behind = (*missing, *unread_logs(report.failed if report else plan.failures))
+                if report or self.index.lags() or self.index.beside.others:
                     behind = (*behind, *self._moves.move(on_progress=on_progress))
             except IndexerError as error:
                 behind = (f"index: {error}",)
@@ -439,12 +436,8 @@ class LongTermMemory:
 
     def close(self) -> None:
         """Give back what the index holds; what still waits is indexed by the next search."""
-        self._sessions.close()
-        self._large.close()
-        self._vectors.close()
-        self._moves.close()
-        self._renewal.close()
-        self.index.close()
+        for part in (self._sessions, self._large, self._vectors, self._moves, self._renewal, self.index):
+            part.close()
 
     def _refresh(self, paths: Collection[str]) -> list[str]:
         if waits := self._renewal.wait_until_readable(_WRITE_SECONDS):
@@ -480,9 +473,7 @@ class LongTermMemory:
             # Several search at once: a round for each would have all of them wait, and the index change under them.
             return (indexing.BEING_SAID,) if self._sessions.pending - {but} else ()
         outcome = self._sessions.drain(_PATIENCE_SECONDS, but=but)
-        if outcome is None:
-            return (indexing.BEING_SAID,)
-        return (outcome,) if outcome else ()
+        return (indexing.BEING_SAID,) if outcome is None else tuple(filter(None, [outcome]))
 
     def still_in_file(self, source: str, path: str, text: str) -> bool:
         """True if files still have a passage: what is erased may not be gone from the index, or a prompt, yet."""
@@ -528,7 +519,7 @@ class LongTermMemory:
             return [*left, f"index: {error}"]
 
     def recover(self) -> None:
-        """Remove what killed processes left half-written; in the background, end the erasures that they began."""
+        """Remove what killed processes left half-written; end the erasures that they began in the background."""
         self.files.sweep()
         self.erasures.sweep_copies()
         if self.erasures.is_marked:
@@ -547,13 +538,22 @@ class LongTermMemory:
             return [f"index: {error}"]
 
     def _look(self) -> tuple[str, ...]:
-        """Index what changed on disk since the last look, if it is little; else say that it waits."""
-        if time.monotonic() < self._look_again or not self._looking.acquire(blocking=False):
+        """Index what changed since the last look, if it is little; else, or if another one looks, say so."""
+        if (started_time := time.monotonic()) < self._look_again:
             return self._behind
+        is_old = started_time - self._looked_at > _LOOK_AGE_SECONDS
+        with THROTTLE.waiting():
+            has_turn = self._looking.acquire(timeout=_LOOK_PATIENCE_SECONDS if is_old else 0.0)
+        if not has_turn:
+            return self._behind or ((indexing.BEING_LOOKED,) if is_old else ())
         try:
-            looked_seconds, behind = self._catch_up()
-            self._behind = (*behind, *self._finish(), *self._healing.heal(0 if self._rests else _HEALED_PASSAGES))
-            self._look_again = time.monotonic() + max(_LOOK_EVERY_SECONDS, looked_seconds / _LOOK_SHARE)
+            if time.monotonic() >= self._look_again:  # else another thread has looked meanwhile
+                looked_seconds, behind = self._catch_up()
+                self._behind = (*behind, *self._finish(), *self._healing.heal(0 if self._rests else _HEALED_PASSAGES))
+                self._looked_at = started_time
+                latest = math.inf if self.index.source.folders else started_time + _LOOK_AGE_SECONDS
+                pause = max(_LOOK_EVERY_SECONDS, looked_seconds / _LOOK_SHARE)
+                self._look_again = min(time.monotonic() + pause, latest)
         finally:
             self._looking.release()
         return self._behind
@@ -578,7 +578,6 @@ class LongTermMemory:
 
     def _waiting(self, plan: SyncPlan) -> WaitingFiles:
         """Part of a plan to index now; session logs are left for later."""
-        for file in (*plan.added, *plan.suspects, *plan.unsure):
-            if file.source == "sessions":
-                self._sessions.note(file.path)
+        for path in (file.path for file in (*plan.added, *plan.suspects, *plan.unsure) if file.source == "sessions"):
+            self._sessions.note(path)
         return WaitingFiles.of(plan)

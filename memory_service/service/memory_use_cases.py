@@ -113,9 +113,10 @@ class MemoryUseCases(ABC):
                 written_memory = memory.files.notes.find_written(draft, plan)
             if written_memory is not None:
                 # The first attempt may have ended before it was indexed.
-                memory.catch_up([written_memory.path], cancelled=lambda: False)
-            # An attempt that goes on with one of yesterday is of its day.
-            stored_memory = written_memory or memory.remember(replace(draft, date=plan.day))
+                stored_memory = memory.index_entry(written_memory)
+            else:
+                # An attempt that goes on with one of yesterday is of its day.
+                stored_memory = memory.remember(replace(draft, date=plan.day))
             return stored_memory.model_dump_json().encode()
 
         content = json.dumps([draft.text, str(date), dict(draft.fields)]).encode()

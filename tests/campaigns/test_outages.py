@@ -14,6 +14,4 @@ FAULTS = "database,replica,connections,silent path,standby,asynchronous standby"
 
 
 def test_what_was_acknowledged_is_there_once_and_everywhere(tmp_path: Path) -> None:
-    found = campaign(tmp_path, 6, 1, lambda line: None, faults=FAULTS, clients=4)
-    # Known, and told in docs/postgres.md: a search may lack what is two seconds old. The campaign itself reports it.
-    assert not [each for each in found if " did not find " not in each]
+    assert not list(campaign(tmp_path, 6, 1, lambda line: None, faults=FAULTS, clients=4))

@@ -735,6 +735,71 @@ def test_two_processes_sync_at_once(workspace: Workspace) -> None:
     assert held == dump(workspace.synced(HashEmbedder()))
 
 
+class Interrupted(HashEmbedder):
+    """Calls something at each batch: what it is of has been read, and is not stored yet."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        super().__init__()
+        self._call = call
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        self._call()
+        return super().embed_documents(texts)
+
+
+@every_store
+def test_what_stays_in_a_file_is_found_all_the_time_while_others_replace_it(workspace: Workspace) -> None:
+    other, found = workspace.index(HashEmbedder()), list[list[str]]()
+    workspace.write_items("memory/a.md", ["the quokka sleeps", "the combination is 4711"])
+    other.sync()
+
+    def replace_file() -> None:
+        found.append(texts(other, "quokka")[:1])
+        number = len(found)
+        if number <= 3:
+            file = workspace.write_items("memory/new.md", ["the quokka sleeps", f"line {number}"])
+            file.rename(workspace.root / "memory/a.md")
+
+    index = workspace.index(Interrupted(replace_file))
+    workspace.write_items("memory/a.md", ["the quokka sleeps", "the combination is 4711", "line 0"])
+    assert index.sync(["memory/a.md"]).degraded == ()
+    assert found == [["the quokka sleeps"]] * 4
+    assert sorted(texts(other, "the quokka sleeps line 4711")) == ["line 3", "the quokka sleeps"]
+    other.close()
+    index.close()
+
+
+@every_store
+def test_what_is_new_and_erased_while_it_is_indexed_does_not_stay(workspace: Workspace) -> None:
+    def erase() -> None:
+        (workspace.root / "memory/a.md").unlink()
+        assert workspace.synced(HashEmbedder()).status().counts
+
+    workspace.write_items("memory/b.md", ["the quokka sleeps"])
+    workspace.synced(HashEmbedder()).close()
+    workspace.write_items("memory/a.md", ["the combination is 4711"])
+    index = workspace.index(Interrupted(erase))
+    index.sync(["memory/a.md"])
+    assert texts(index, "combination 4711") == ["the quokka sleeps"] and not index.passages_of(["memory/a.md"])
+    assert not [file for file in workspace.index_files() if b"4711" in file.read_bytes()]
+    index.close()
+
+
+@every_store
+def test_a_file_that_others_change_again_and_again_is_named(workspace: Workspace) -> None:
+    def change() -> None:
+        other.sync()
+        lines = (workspace.root / "memory/a.md").read_text()
+        workspace.write("memory/a.md", f"{lines}- line {len(lines)}\n")
+
+    workspace.write_items("memory/a.md", ["the quokka sleeps"])
+    index, other = workspace.index(Interrupted(change)), workspace.index(HashEmbedder())
+    [reason] = index.sync(["memory/a.md"]).degraded
+    assert reason.startswith("index: others changed memory/a.md again and again meanwhile.")
+    other.close()
+    index.close()
+
+
 @every_store
 def test_a_file_that_grows_while_it_is_indexed(workspace: Workspace) -> None:
     file = workspace.write_items("memory/a.md", ["start"])

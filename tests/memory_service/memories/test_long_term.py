@@ -16,6 +16,7 @@ from indexer import EmbeddingError, Index, SearchFilter
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
 from memory_service.memories.drafts import EntryDraft, entry_draft
+from memory_service.memories.indexing import BEING_LOOKED
 from memory_service.memories.long_term import LongTermMemory
 from memory_service.memories.store import MemoryStore
 from memory_service.storage.files.document_files import FileDocuments
@@ -135,6 +136,18 @@ def test_looks_are_a_second_apart(open_memory: OpenMemory, tmp_path: Path) -> No
         assert found == []
     memory.sync((), full=False, on_progress=None, cancelled=lambda: False)
     assert texts(memory, "wombat") == ["a wombat by hand"]
+
+
+def test_an_answer_beside_a_look_that_takes_long_says_so(open_memory: OpenMemory, tmp_path: Path) -> None:
+    memory = open_memory(embedder := SlowEmbedder())
+    (tmp_path / "w/memory/new.md").write_text("- a wombat by hand\n")
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(degraded, memory, "wombat")
+        assert embedder.begun.wait(60)
+        assert BEING_LOOKED in degraded(memory)
+        embedder.may_end.set()
+        assert first.result(60) == ()
+    assert degraded(memory) == () and texts(memory, "wombat") == ["a wombat by hand"]
 
 
 def test_big_changes_wait_and_are_named(open_memory: OpenMemory, tmp_path: Path) -> None:

@@ -74,3 +74,19 @@ def test_what_stood_there_before_is_a_duplicate_to_the_second_attempt_too(tmp_pa
         again = _remember(service)
         assert again.duplicate and again.memory_id == first.memory_id
     assert len(_noted_days(tmp_path)) == 1
+
+
+def test_a_second_attempt_tells_that_the_index_lacks_what_the_first_one_noted(tmp_path: Path) -> None:
+    with opened(tmp_path) as service:
+        service.remember(W, "Cacti need sun.")
+    shutil.copytree(tmp_path, whole := tmp_path.with_name("whole"))
+    _, steps = killed_at(whole, 0, lambda: _attempt(whole))
+    is_done, _ = killed_at(tmp_path, steps - 1, lambda: _attempt(tmp_path))
+    assert _noted_days(tmp_path) and not is_done
+    for path in (tmp_path / W).glob("index.sqlite*"):
+        path.unlink()
+    (tmp_path / W / "index.sqlite").write_bytes(os.urandom(50_000))
+    with opened(tmp_path) as service:
+        again = _remember(service)
+        assert again.replayed and again.degraded[0].startswith("index: ")
+    assert len(_noted_days(tmp_path)) == 1
