@@ -1,4 +1,4 @@
-"""Sessions as a person reads them: their messages with what was done to each, and the numbers behind their state.
+"""Sessions as a person reads them: their messages, with what was done to each.
 
 Invariants: pure; every message has its number in the log, or is marked as put there by the service.
 """
@@ -6,13 +6,12 @@ Invariants: pure; every message has its number in the log, or is marked as put t
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memory_service.compaction.checkpoint import is_checkpoint
-from memory_service.compaction.record import newest_compaction
-from memory_service.compaction.view import tail_of, view_language
+from memory_service.compaction.view import View, view_language
 from memory_service.messages.reading import read_messages
 from memory_service.messages.shapes import Message, arguments_object, is_system, media_parts_of, text_of, tool_calls_of
 from memory_service.messages.sizes import Numbered
@@ -20,6 +19,7 @@ from memory_service.text.placeholders import call_line, is_inline, media_label
 from memory_service.text.texts import ENGLISH, Texts, texts_in
 
 if TYPE_CHECKING:
+    from memory_service.runtime.session import SessionState
     from memory_service.runtime.session_services import SessionSnapshot
 
 
@@ -52,48 +52,6 @@ class ShownMessage:
     thinking_chars: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionDetails:
-    """Numbers of a session beside its status.
-
-    Attributes:
-        marks: Where a compaction ends, a flush begins and a compaction begins, in tokens; None for a refused window.
-        usable_tokens: What can be used of the window.
-        first_shown: The first message that the view shows word for word.
-        in_view: How many messages it shows so.
-        newest_compaction: Id of the newest compaction that counts; empty for none.
-        undone: How many compactions were undone.
-        unreadable: How many lines of the log cannot be read.
-    """
-
-    last_message: int
-    first_shown: int
-    in_view: int
-    newest_compaction: str
-    undone: int
-    flushes: int
-    unreadable: int
-    marks: tuple[int, int, int] | None
-    usable_tokens: int = 0
-
-
-def details_of(snapshot: SessionSnapshot) -> SessionDetails:
-    """Details of a session."""
-    state, view = snapshot.state, snapshot.view()
-    budget = None if snapshot.options.window.problem == "refuse" else snapshot.budget()
-    return SessionDetails(
-        last_message=state.messages[-1].seq if state.messages else 0,
-        first_shown=view.first_seq,
-        in_view=len(view.seqs),
-        newest_compaction=newest_compaction(state.compactions),
-        undone=sum(not past.active for past in state.compactions),
-        flushes=len(state.flushes),
-        unreadable=state.unreadable,
-        marks=(budget.target_tokens, budget.soft_tokens, budget.hard_tokens) if budget else None,
-        usable_tokens=budget.usable_tokens if budget else 0,
-    )
-
-
 def _shown_message(message: Message, seq: int | None = None, note: str = "", texts: Texts = ENGLISH) -> ShownMessage:
     blocks = message.get("thinking_blocks") or []
     thought_count = sum(len(str(block.get("thinking") or "")) for block in blocks)
@@ -118,23 +76,36 @@ def shown_prompt(messages: Sequence[object]) -> list[ShownMessage]:
 def shown_log(snapshot: SessionSnapshot, within: range | None = None) -> list[ShownMessage]:
     """Everything ever said, or the messages with numbers in a range."""
     texts = texts_in(view_language(snapshot.state))
-    return [
-        _shown_message(message.message, message.seq, texts=texts)
-        for message in snapshot.state.messages
-        if within is None or message.seq in within
-    ]
+    messages = snapshot.state.messages if within is None else snapshot.state.between(within.start, within.stop - 1)
+    return [_shown_message(message.message, message.seq, texts=texts) for message in messages]
+
+
+def shown_part(messages: Iterable[Numbered]) -> list[ShownMessage]:
+    """Messages of a log."""
+    return [_shown_message(message.message, message.seq) for message in messages]
 
 
 def shown_view(snapshot: SessionSnapshot, within: range | None = None) -> list[ShownMessage]:
-    """The messages that the model sees, with the numbers that the log has for it; in a range, beside those without."""
-    numbers = _numbers(snapshot, tail_of(snapshot.state, snapshot.shape))
-    messages, texts = list[ShownMessage](), texts_in(view_language(snapshot.state))
-    for message in snapshot.view().messages:
-        known_number = numbers[_likeness(message)]
-        seq = known_number.popleft() if known_number else None
-        if seq is None or within is None or seq in within:
-            messages.append(_shown_message(message, seq, _note(snapshot, message, seq), texts))
-    return messages
+    """The messages that the model sees, with the numbers that the log has for them.
+
+    Args:
+        snapshot: The session.
+        within: Show the messages with numbers in this range alone, and those without a number before each of them,
+            and, where the range holds the last message, those at the end.
+    """
+    view, texts = snapshot.view(), texts_in(view_language(snapshot.state))
+    seqs = _numbers(snapshot.state, view)
+    messages, added = list[ShownMessage](), list[ShownMessage]()
+    for message, seq in zip(view.messages, seqs, strict=True):
+        if seq is None:
+            added.append(_shown_message(message, seq, _note(snapshot, message, seq), texts))
+        elif within is None or seq in within:
+            messages += [*added, _shown_message(message, seq, _note(snapshot, message, seq), texts)]
+            added = []
+        else:
+            added = []
+    last = snapshot.state.messages[-1].seq if snapshot.state.messages else 0
+    return [*messages, *added] if within is None or last < within.stop else messages
 
 
 def _note(snapshot: SessionSnapshot, message: Message, seq: int | None) -> str:
@@ -148,16 +119,23 @@ def _note(snapshot: SessionSnapshot, message: Message, seq: int | None) -> str:
 _Likeness = tuple[str, str, tuple[str, ...]]
 
 
-def _numbers(snapshot: SessionSnapshot, tail: Sequence[Numbered]) -> dict[_Likeness, deque[int]]:
-    numbers = defaultdict[_Likeness, deque[int]](deque)
-    inside = {message.seq for message in tail}
-    leading = [
-        each_message
-        for each_message in snapshot.state.messages
-        if is_system(each_message.message) and each_message.seq not in inside
-    ]
-    for each in (*leading, *tail):
-        numbers[_likeness(each.message)].append(each.seq)
+def _numbers(state: SessionState, view: View) -> list[int | None]:
+    """The number of each message of a view; None for what the log has not said."""
+    inside = {message.seq for message in view.tail}
+    leading = [message for message in state.messages if message.seq not in inside and is_system(message.message)]
+    # Most messages stand in the view as they are in the tail; those that were made valid are told by what they say.
+    by_identity = {id(message.message): message.seq for message in (*leading, *view.tail)}
+    in_view = {id(message) for message in view.messages}
+    by_likeness = defaultdict[_Likeness, deque[int]](deque)
+    for each in (*leading, *view.tail):
+        if id(each.message) not in in_view:
+            by_likeness[_likeness(each.message)].append(each.seq)
+    numbers = list[int | None]()
+    for message in view.messages:
+        seq = by_identity.get(id(message))
+        if seq is None and (alike := by_likeness.get(_likeness(message))):
+            seq = alike.popleft()
+        numbers.append(seq)
     return numbers
 
 

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from memory_service.compaction.checkpoint import Labels
 from memory_service.compaction.ledger import ledger_of, merge_ledger
@@ -304,6 +305,8 @@ def chain_of(heads: Mapping[int, Head], head: Head) -> list[int]:
     return chain
 
 
+# About a quarter of a second to read.
+_LONG_LOG = 5_000
 # Others may write between a look at the log and the commit; each time it is looked at anew.
 _COMMIT_ATTEMPTS = 200
 _BUSY = "The session is written to all the time. Try again."
@@ -342,6 +345,16 @@ class OpenSession:
             if read.records:
                 self._state = _extend_state(self._state, read.records)
             return self._state
+
+    def unread_log(self) -> int:
+        """The last number of the log, if so much of it is not read yet that it takes a while; else 0."""
+        last_seq = self.log.status().last_seq
+        return last_seq if last_seq - self._state.last_seq > _LONG_LOG else 0
+
+    def log_part(self, within: range) -> tuple[Numbered, ...]:
+        """The messages with numbers in a range, without a look at the rest of the log."""
+        records = self.log.read(within.start - 1, media=False)
+        return _extend_state(SessionState(), takewhile(lambda record: record.seq in within, records)).messages
 
     def view(self, shape: ViewShape, state: SessionState | None = None) -> View:
         """Build the view that a model sees, with its media."""

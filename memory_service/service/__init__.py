@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from memory_service.messages.server_events import EventSplitter, ServerEvent, Unreadable
     from memory_service.runtime.access import ALL_RIGHTS, AccessControl, Grant, NeededRole, needed_role, needs
     from memory_service.runtime.change_reports import SyncedChange
-    from memory_service.runtime.display import SessionDetails, ShownMessage, shown_prompt
+    from memory_service.runtime.display import ShownMessage, shown_prompt
     from memory_service.runtime.events import Subscription
     from memory_service.runtime.index_answers import reader_failures
     from memory_service.runtime.keyed_answers import KeyedAnswers
     from memory_service.runtime.sent_messages import check_messages
+    from memory_service.runtime.session_details import SessionDetails, ShownCompaction
     from memory_service.runtime.session_options import preset_settings
     from memory_service.service.cold_start import open_at_once, without_collector
     from memory_service.service.facade import MemoryService
@@ -49,6 +50,7 @@ __all__ = [
     "Recording",
     "ServerEvent",
     "SessionDetails",
+    "ShownCompaction",
     "ShownMessage",
     "Subscription",
     "SyncProgress",
@@ -90,7 +92,8 @@ _MODULES = {
     "memory_service.messages.server_events": ("EventSplitter", "ServerEvent", "Unreadable"),
     "memory_service.runtime.access": ("ALL_RIGHTS", "AccessControl", "Grant", "NeededRole", "needed_role", "needs"),
     "memory_service.runtime.index_answers": ("reader_failures",),
-    "memory_service.runtime.display": ("SessionDetails", "ShownMessage", "shown_prompt"),
+    "memory_service.runtime.display": ("ShownMessage", "shown_prompt"),
+    "memory_service.runtime.session_details": ("SessionDetails", "ShownCompaction"),
     "memory_service.runtime.events": ("Subscription",),
     "memory_service.runtime.keyed_answers": ("KeyedAnswers",),
     "memory_service.runtime.session_options": ("preset_settings",),

@@ -22,8 +22,9 @@ from memory_service.schemas.sessions import TRIM_KEEP_LAST
 
 if TYPE_CHECKING:
     from memory_service.config import Settings
-    from memory_service.runtime.display import SessionDetails, ShownMessage
+    from memory_service.runtime.display import ShownMessage
     from memory_service.runtime.events import Subscription
+    from memory_service.runtime.session_details import SessionDetails
     from memory_service.service.short_term import WorkspaceSessions
 
 _NEW_SESSION = schemas.NewSession()
@@ -83,7 +84,7 @@ class SessionUseCases(ABC):
 
     def session_details(self, workspace: str, session_id: str) -> SessionDetails:
         """Numbers of a session beside its status, for people."""
-        from memory_service.runtime.display import details_of
+        from memory_service.runtime.session_details import details_of
 
         return details_of(self.sessions(workspace).snapshot(session_id))
 
@@ -95,6 +96,16 @@ class SessionUseCases(ABC):
 
         snapshot = self.sessions(workspace).snapshot(session_id)
         return shown_log(snapshot, within) if view == "log" else shown_view(snapshot, within)
+
+    def unread_log(self, workspace: str, session_id: str) -> int:
+        """The last number of a log of which so much is not read yet that it takes a while; 0 for any other."""
+        return self.sessions(workspace).session(session_id).unread_log()
+
+    def log_part(self, workspace: str, session_id: str, within: range) -> list[ShownMessage]:
+        """The messages of a log with numbers in a range, as a person reads them, without a look at the rest."""
+        from memory_service.runtime.display import shown_part
+
+        return shown_part(self.sessions(workspace).session(session_id).log_part(within))
 
     def update_session(
         self, workspace: str, session_id: str, **changes: Unpack[schemas.SessionChanges]

@@ -37,6 +37,7 @@ from memory_service.storage.logs import LogStore
 if TYPE_CHECKING:
     from memory_service.compaction.compactor import Compactor
     from memory_service.memories.long_term import LongTermMemory
+    from memory_service.runtime.session import OpenSession
 
 _KEPT_ESTIMATES = 1_024
 
@@ -135,6 +136,14 @@ class WorkspaceSessions:
     def flush_prompt(self, session_id: str) -> FlushPrompt:
         """Flush prompt for an agent that finds the memories itself."""
         return self.flushes.prompt(self._services.snapshot(session_id))
+
+    def session(self, session_id: str) -> OpenSession:
+        """A session, of whose log not all may be read yet.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        return self._services.session(session_id)
 
     def snapshot(self, session_id: str) -> SessionSnapshot:
         """A session as it is now, and how it is treated.

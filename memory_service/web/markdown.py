@@ -10,12 +10,12 @@ from markdown_it.token import Token
 _LINKS = ("http://", "https://", "mailto:")
 
 
-def to_html(text: str, first: int = 1) -> str:
-    """Markdown as HTML, each block with the number of its first line; `first` is that of the text."""
+def to_html(text: str, first: int | None = None) -> str:
+    """Markdown as HTML, each block with the number of its first line, if `first` is that of the text."""
     reader = _reader()
     tokens = reader.parse(text)
     for token in tokens:
-        if token.map and token.nesting == 1:
+        if first is not None and token.map and token.nesting == 1:
             token.attrSet("id", f"L{token.map[0] + first}")
         for child in token.children or ():
             _make_safe(child)

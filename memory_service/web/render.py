@@ -99,7 +99,7 @@ def _environment(language: Language) -> Environment:
     return environment
 
 
-def _markdown(text: str, first: int = 1) -> Markup:
+def _markdown(text: str, first: int | None = None) -> Markup:
     # `to_html` escapes what is no Markdown.
     return Markup(to_html(text, first))
 

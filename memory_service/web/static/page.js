@@ -49,6 +49,20 @@
     item?.classList.add("at");
   });
 
+  // An address may name an item, or a fold.
+  const arrive = () => {
+    const place = document.getElementById(location.hash.slice(1));
+    if (place?.matches("details")) place.open = true;
+    if (!place?.matches("[data-item]")) return;
+    item?.classList.remove("at");
+    item = place;
+    item.classList.add("at");
+    item.tabIndex = -1;
+    item.focus({ preventScroll: true });
+  };
+  addEventListener("hashchange", arrive);
+  if (location.hash) arrive();
+
   const filter = document.querySelector("[data-filter]");
   if (filter) filter.hidden = false;
   filter?.addEventListener("input", () => {

@@ -111,9 +111,23 @@ def test_log_and_view_stand_side_by_side_and_a_compaction_is_undone(person: Pers
     page = person.opens("/w/default/sessions/long")
     assert page.count('class="pair gone"') > 10 and "says number 29" in page
     assert f"{made['tokens_before']} → {made['tokens_after']}" in page
+    # The fold of the compaction stands in the log between what it covered and what it kept, beside the checkpoint.
+    first = made["first_kept"]
+    names = (f"m{first - 1}", made["compaction_id"], f"m{first}")
+    last_covered, fold, kept = (page.index(f'id="{name}"') for name in names)
+    assert last_covered < fold < kept
+    told = read(page[fold - 100 : kept]).text
+    for part in (f"{first - 2} messages", "Kept word for word", "Dropped", "Cost", "Method", "Undo", "checkpoint"):
+        assert part in told, part
+    assert 'class="compaction"' not in person.opens(f"/w/default/sessions/long?until={first - 5}")
     person.sends("/w/default/sessions/long/undo", compaction=made["compaction_id"])
     assert 'class="pair gone"' not in person.opens("/w/default/sessions/long")
+    assert "undone" in read(person.opens("/w/default/sessions/long").partition('class="compaction"')[2]).text
     person.sends("/w/default/sessions/long/undo", 409, compaction=made["compaction_id"])
+    person.sends("/w/default/sessions/long/pins", seq="4")
+    pinned = person.opens("/w/default/sessions/long")
+    assert "· pinned" in pinned.partition('id="m4"')[2].partition('id="m5"')[0]
+    person.sends("/w/default/sessions/long/unpin", pin=field_of(pinned, "pin"))
     person.sends("/w/default/sessions/long/pins", text="Never deploy on Fridays.")
     pinned = person.opens("/w/default/sessions/long")
     assert "Never deploy on Fridays." in pinned
