@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 
 from memory_service.home import announce_server
 from memory_service.service import MemoryService
+from tests.memory_service.cli.commands import CommandLine, Run
 from tests.serving import settings
 
 WORDS = {"MEMORY_SERVICE_EMBEDDING_MODEL": "none"}
@@ -26,10 +26,15 @@ def command(home: Path, *arguments: str) -> list[str]:
     return [sys.executable, "-m", "memory_service", "migrate", "--home", str(home), *arguments]
 
 
+def migrate(home: Path, *arguments: str) -> Run:
+    """A move in this process."""
+    return CommandLine(home=home, environment=WORDS).run("migrate", "--home", str(home), *arguments)
+
+
 def moved(home: Path, *arguments: str) -> tuple[int, dict[str, Any], str]:
     """What a move answers as JSON, its exit code, and what it says beside."""
-    done = subprocess.run([*command(home, *arguments), "--json"], capture_output=True, text=True, timeout=300)
-    return done.returncode, json.loads(done.stdout or "{}"), done.stderr
+    done = migrate(home, *arguments, "--json")
+    return done.code, json.loads(done.out or "{}"), done.err
 
 
 @pytest.fixture
@@ -52,13 +57,13 @@ def test_a_home_is_moved_into_a_database_and_back(home: Path, migrated_database:
     with MemoryService(settings(tmp_path / "rows", embedding_model="none", database_url=migrated_database)) as service:
         assert "Note 77:" in service.search("default", "Note 77").results[0].text
         assert len(service.messages("default", "desk", limit=100).messages) == 40
-    done = subprocess.run(command(home, "--to", migrated_database), capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0 and "was moved before and is equal" in done.stderr
-    assert [line.split()[-1] for line in done.stdout.splitlines()[1:]] == ["equal"] * len(there["parts"])
+    done = migrate(home, "--to", migrated_database)
+    assert done.code == 0 and "was moved before and is equal" in done.err
+    assert [line.split()[-1] for line in done.out.splitlines()[1:]] == ["equal"] * len(there["parts"])
     with MemoryService(settings(tmp_path / "rows", embedding_model="none", database_url=migrated_database)) as service:
         service.remember("default", "Since then there is more.")
-    done = subprocess.run(command(home, "--to", migrated_database), capture_output=True, text=True, timeout=300)
-    assert done.returncode == 1 and "DIFFERS" in done.stdout and "is not moved" in done.stderr
+    done = migrate(home, "--to", migrated_database)
+    assert done.code == 1 and "DIFFERS" in done.out and "is not moved" in done.err
 
 
 def test_a_move_that_is_killed_goes_on(home: Path, migrated_database: str) -> None:
@@ -96,7 +101,7 @@ def test_a_person_is_told_what_a_database_still_holds_and_has_it_rewritten(
 ) -> None:
     code, _, said = moved(tmp_path, "--rewrite")
     assert code != 0 and "is in files, where nothing is left" in said
-    words = {**os.environ, **WORDS, "MEMORY_SERVICE_DATABASE_URL": migrated_database}
+    words = {**WORDS, "MEMORY_SERVICE_DATABASE_URL": migrated_database}
     for arguments, answers in {
         ("remember", "The vault opens with a word."): [],
         ("forget", "--search", "vault opens", "--yes"): [
@@ -106,8 +111,7 @@ def test_a_person_is_told_what_a_database_still_holds_and_has_it_rewritten(
         ],
         ("migrate", "--rewrite"): ["rewritten in", "documents, log_records"],
     }.items():
-        line = [sys.executable, "-m", "memory_service", *arguments, "--home", str(tmp_path)]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=300, env=words)
-        assert done.returncode == 0, done.stderr
+        done = CommandLine(home=tmp_path, environment=words).run(*arguments, "--home", str(tmp_path))
+        assert done.code == 0, done.err
         for answer in answers:
-            assert answer in done.stdout
+            assert answer in done.out

@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -70,15 +70,9 @@ def _clock(folder: Path, hours_ahead: int) -> str:
     return str(folder)
 
 
-@pytest.fixture(params=["files", "postgres"])
-def database(request: pytest.FixtureRequest) -> str:
-    """The address of a database; empty for files."""
-    return str(request.getfixturevalue("migrated_database")) if request.param == "postgres" else ""
-
-
-@pytest.fixture
-def start(tmp_path: Path, database: str) -> Iterator[Start]:
-    """Starts server processes on one home; they end with the test."""
+@contextmanager
+def starting(folder: Path, database: str) -> Iterator[Start]:
+    """Starts server processes on one home while a block runs."""
     environment = {
         "MEMORY_SERVICE_TIMEZONE": "UTC",
         "MEMORY_SERVICE_EMBEDDING_MODEL": "none",
@@ -89,31 +83,49 @@ def start(tmp_path: Path, database: str) -> Iterator[Start]:
 
         def started(hours_ahead: int = 0) -> Server:
             # In a database, each has a folder of its own.
-            home = tmp_path / f"home-{next(numbers)}" if database else tmp_path
-            clock = {"PYTHONPATH": _clock(tmp_path / f"clock{hours_ahead}", hours_ahead)} if hours_ahead else {}
+            home = folder / f"home-{next(numbers)}" if database else folder
+            clock = {"PYTHONPATH": _clock(folder / f"clock{hours_ahead}", hours_ahead)} if hours_ahead else {}
             url, pid = stack.enter_context(own_process(home, environment | clock))
             return Server(stack.enter_context(httpx.Client(base_url=url, timeout=60, verify=NO_TLS)), pid)
 
         yield started
 
 
-@pytest.fixture
-def large(request: pytest.FixtureRequest, tmp_path: Path, database: str) -> Path:
-    """A home whose index takes some seconds."""
+def write_notes(folder: Path, database: str, notes_count: int) -> None:
+    """A home whose index takes a moment, or seconds."""
     notes = {
         f"memory/note-{number:04}.md": f"# Note {number}\n\n- Parcel {number} goes out on Tuesday.\n"
-        for number in range(getattr(request, "param", 2_000))
+        for number in range(notes_count)
     }
     if database:
-        with closing(open_storage(Settings(home=tmp_path, database_url=SecretStr(database)))) as storage:
+        with closing(open_storage(Settings(home=folder, database_url=SecretStr(database)))) as storage:
             documents = storage.workspace("default").documents
             for path, text in notes.items():
                 documents.append(path, text.encode(), expected=None)
-        return tmp_path
-    (tmp_path / "default" / "memory").mkdir(parents=True)
+        return
+    (folder / "default" / "memory").mkdir(parents=True)
     for path, text in notes.items():
-        (tmp_path / "default" / path).write_text(text)
-    return tmp_path
+        (folder / "default" / path).write_text(text)
+
+
+@pytest.fixture(scope="module", params=["files", "postgres"])
+def start(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    """Starts server processes on one home, whose index takes seconds; they end with the tests of an engine."""
+    folder, database = tmp_path_factory.mktemp("servers"), ""
+    if request.param == "postgres":
+        databases = request.getfixturevalue("postgres_databases")
+        database = databases.migrated()
+    write_notes(folder, database, 800)
+    with starting(folder, database) as started:
+        yield started
+    if database:
+        databases.drop()
+
+
+@pytest.fixture(scope="module")
+def servers(start: Start) -> tuple[Server, Server]:
+    """Two of them, which tests share."""
+    return start(), start()
 
 
 def soon(reached: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> Any:
@@ -126,8 +138,8 @@ def soon(reached: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> Any:
     raise TimeoutError
 
 
-def test_an_operation_of_one_is_seen_and_cancelled_by_the_other(start: Start, large: Path) -> None:
-    one, other = start(), start()
+def test_an_operation_of_one_is_seen_and_cancelled_by_the_other(servers: tuple[Server, Server]) -> None:
+    one, other = servers
     operation = one.post("/reindex", {"full": True}).json()["operation_id"]
     running = soon(lambda: (now := other.operation(operation))["done"] and now)
     assert (running["state"], running["total"]) == ("running", running["total"]) and running["rate"] > 0
@@ -141,18 +153,19 @@ def test_an_operation_of_one_is_seen_and_cancelled_by_the_other(start: Start, la
     assert done["report"] == other.operation(again)["report"] and not done["report"]["failed"]
 
 
-def test_an_operation_whose_process_was_killed_has_failed(start: Start, large: Path) -> None:
-    one, other = start(), start()
-    operation = one.post("/reindex", {"full": True}).json()["operation_id"]
+def test_an_operation_whose_process_was_killed_has_failed(start: Start, servers: tuple[Server, Server]) -> None:
+    victim, other = start(), servers[1]
+    operation = victim.post("/reindex", {"full": True}).json()["operation_id"]
     soon(lambda: other.operation(operation)["state"] == "running")
-    os.kill(one.pid, signal.SIGKILL)
+    os.kill(victim.pid, signal.SIGKILL)
     failed = soon(lambda: (now := other.operation(operation))["state"] != "running" and now)
     assert failed["state"] == "failed" and "ended" in failed["error"]
     assert start().operation(operation) == failed
 
 
-def test_a_key_is_answered_by_both_as_by_the_first(start: Start) -> None:
-    one, other = start(), start()
+def test_a_key_is_answered_by_both_as_by_the_first(servers: tuple[Server, Server]) -> None:
+    one, other = servers
+    before = len(one.http.get(f"{W}/sessions").json()["sessions"])
     first = one.post("/sessions", {"title": "parcels and ferns"}, "k1")
     again = other.post("/sessions", {"title": "parcels and ferns"}, "k1")
     assert (again.status_code, again.content) == (201, first.content)
@@ -170,11 +183,11 @@ def test_a_key_is_answered_by_both_as_by_the_first(start: Start) -> None:
         answers = both(number)
         assert answers[0].content == answers[1].content
         assert sorted(str(each.headers.get("Idempotency-Replayed")) for each in answers) == ["None", "true"]
-    assert len(one.http.get(f"{W}/sessions").json()["sessions"]) == 21
+    assert len(one.http.get(f"{W}/sessions").json()["sessions"]) == before + 21
 
 
-def test_events_of_one_are_heard_at_the_other(start: Start) -> None:
-    one, other = start(), start()
+def test_events_of_one_are_heard_at_the_other(servers: tuple[Server, Server]) -> None:
+    one, other = servers
     one.post("/sessions/talk/messages", {"messages": TALK}).raise_for_status()
     with other.http.stream("GET", f"{W}/sessions/talk/events") as stream:
         lines = stream.iter_lines()
@@ -194,30 +207,32 @@ def test_events_of_one_are_heard_at_the_other(start: Start) -> None:
     assert one.http.get(f"{W}/sessions/talk/idle", params={"timeout_seconds": 5}).json()["idle"]
 
 
-@pytest.mark.parametrize("database", ["postgres"], indirect=True)
-@pytest.mark.parametrize("large", [200], indirect=True)
 @pytest.mark.parametrize("hours", [30, -30])
-def test_a_clock_that_is_off_takes_no_lease_and_loses_no_event(start: Start, large: Path, hours: int) -> None:
-    one, other = start(), start(hours)
-    # What one answered a day and six hours ago by the clock of the other is still answered.
-    first = one.post("/sessions", {"session_id": "talk"}, "k1")
-    assert other.post("/sessions", {"session_id": "talk"}, "k1").content == first.content
-    back = other.post("/sessions", {"session_id": "talk-2"}, "k2")
-    assert one.post("/sessions", {"session_id": "talk-2"}, "k2").content == back.content
-    # Work of each is neither taken over nor given up by the other.
-    for at_work, looking in ((one, other), (other, one)):
-        operation = at_work.post("/reindex", {"full": True}).json()["operation_id"]
-        soon(lambda at=looking, name=operation: at.operation(name)["state"] == "running")  # type: ignore[misc]
-        done = soon(lambda at=looking, name=operation: (now := at.operation(name))["state"] != "running" and now)  # type: ignore[misc]
-        assert done["state"] == "done", done
-    one.post("/sessions/talk/messages", {"messages": TALK}).raise_for_status()
-    with one.http.stream("GET", f"{W}/sessions/talk/events") as here:
-        with other.http.stream("GET", f"{W}/sessions/talk/events") as there:
-            streams = [stream.iter_lines() for stream in (here, there)]
-            for lines in streams:
-                assert next(lines).startswith("retry")
-            for server in (one, other, one):
-                server.post("/sessions/talk/compact", {"mode": "apply", "force": True}).raise_for_status()
-            heard = [events_of(lines) for lines in streams]
-            ids = [[int(next(events).id) for _ in range(5)] for events in heard]
-    assert ids[0] == ids[1] == list(range(ids[0][0], ids[0][0] + 5))
+def test_a_clock_that_is_off_takes_no_lease_and_loses_no_event(
+    tmp_path: Path, migrated_database: str, hours: int
+) -> None:
+    write_notes(tmp_path, migrated_database, 200)
+    with starting(tmp_path, migrated_database) as start:
+        one, other = start(), start(hours)
+        # What one answered a day and six hours ago by the clock of the other is still answered.
+        first = one.post("/sessions", {"session_id": "talk"}, "k1")
+        assert other.post("/sessions", {"session_id": "talk"}, "k1").content == first.content
+        back = other.post("/sessions", {"session_id": "talk-2"}, "k2")
+        assert one.post("/sessions", {"session_id": "talk-2"}, "k2").content == back.content
+        # Work of each is neither taken over nor given up by the other.
+        for at_work, looking in ((one, other), (other, one)):
+            operation = at_work.post("/reindex", {"full": True}).json()["operation_id"]
+            soon(lambda at=looking, name=operation: at.operation(name)["state"] == "running")  # type: ignore[misc]
+            done = soon(lambda at=looking, name=operation: (now := at.operation(name))["state"] != "running" and now)  # type: ignore[misc]
+            assert done["state"] == "done", done
+        one.post("/sessions/talk/messages", {"messages": TALK}).raise_for_status()
+        with one.http.stream("GET", f"{W}/sessions/talk/events") as here:
+            with other.http.stream("GET", f"{W}/sessions/talk/events") as there:
+                streams = [stream.iter_lines() for stream in (here, there)]
+                for lines in streams:
+                    assert next(lines).startswith("retry")
+                for server in (one, other, one):
+                    server.post("/sessions/talk/compact", {"mode": "apply", "force": True}).raise_for_status()
+                heard = [events_of(lines) for lines in streams]
+                ids = [[int(next(events).id) for _ in range(5)] for events in heard]
+        assert ids[0] == ids[1] == list(range(ids[0][0], ids[0][0] + 5))
