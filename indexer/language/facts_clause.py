@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from indexer.common.patterns import lazy_regex
-from indexer.language.base import Script
+from indexer.language.fact_tables import Script
 from indexer.language.fact_words import (
     ATTRIBUTES,
     CHOSEN,

@@ -18,7 +18,8 @@ from functools import cache
 from typing import NamedTuple
 
 from indexer.common.patterns import lazy_regex
-from indexer.language.base import FactTable, Language
+from indexer.language.base import Language
+from indexer.language.fact_tables import FactTable
 from indexer.language.fact_words import ME, WE, is_day, is_time, leads_with_day, leads_with_time, value_of
 from indexer.language.facts_clause import Claim, Clause, Parts, Reading, Wording, Wordings, end_claims
 from indexer.language.languages import has_words_of, language_of

@@ -4,26 +4,22 @@ import re
 
 from indexer.language.base import (
     Authorship,
-    Clauses,
     Days,
-    FactTable,
     Grammar,
     Labels,
     Language,
     Lasting,
-    Nouns,
     Numerals,
     Outcomes,
     Phrases,
     Questions,
     Recall,
     Replies,
-    Script,
     Secrets,
     Sections,
     Statements,
-    Values,
 )
+from indexer.language.fact_tables import Clauses, FactTable, Nouns, Script, Values
 
 _MONTHS = (
     "januar februar märz april mai juni juli august september oktober november dezember",

@@ -1,14 +1,15 @@
 """Chinese."""
 
-from indexer.language.base import FactTable, Language, Readings
+from indexer.language.base import Language
 from indexer.language.chinese.chinese_authorship import CHINESE_AUTHORSHIP
 from indexer.language.chinese.chinese_days import CHINESE_DAYS
-from indexer.language.chinese.chinese_facts import CHINESE_CLAUSES, CHINESE_NOUNS, CHINESE_VALUES
-from indexer.language.chinese.chinese_labels import CHINESE_LABELS, CHINESE_UNITS
+from indexer.language.chinese.chinese_facts import CHINESE_CLAUSES, CHINESE_FRAMES, CHINESE_NOUNS, CHINESE_VALUES
+from indexer.language.chinese.chinese_labels import CHINESE_LABELS, CHINESE_NAMES, CHINESE_UNITS
 from indexer.language.chinese.chinese_phrases import (
     CHINESE_LASTING,
     CHINESE_PHRASES,
     CHINESE_RECALL,
+    CHINESE_RESTATEMENTS,
     CHINESE_SAMENESS,
 )
 from indexer.language.chinese.chinese_salience import CHINESE_SALIENCE
@@ -16,6 +17,7 @@ from indexer.language.chinese.chinese_secrets import CHINESE_SECRETS
 from indexer.language.chinese.chinese_statements import CHINESE_OUTCOMES, CHINESE_QUESTIONS, CHINESE_STATEMENTS
 from indexer.language.chinese.chinese_wordings import CHINESE_SCRIPT, CHINESE_WORDINGS
 from indexer.language.chinese.chinese_words import CHINESE_GRAMMAR, CHINESE_REPLIES, CHINESE_SECTIONS
+from indexer.language.fact_tables import FactTable, Readings
 
 
 def _readings() -> Readings:
@@ -47,5 +49,8 @@ CHINESE = Language(
     labels=CHINESE_LABELS,
     units=CHINESE_UNITS,
     secrets=CHINESE_SECRETS,
+    names=CHINESE_NAMES,
+    frames=CHINESE_FRAMES,
+    restatements=CHINESE_RESTATEMENTS,
     facts=FactTable(wordings=CHINESE_WORDINGS, script=CHINESE_SCRIPT, readings=_readings),
 )

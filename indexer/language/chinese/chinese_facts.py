@@ -1,6 +1,6 @@
 """Words of facts of Chinese: data alone."""
 
-from indexer.language.base import Clauses, Nouns, Values
+from indexer.language.fact_tables import Clauses, Frames, Nouns, Values
 
 CHINESE_CLAUSES = Clauses(
     clause_ends=(r"(?<=[\u4e00-\u9fff了])[，,、](?=\S)"),
@@ -200,3 +200,5 @@ CHINESE_VALUES = Values(
     about_behind="左右|上下|多",
     durations="小时|分钟|分|秒",
 )
+
+CHINESE_FRAMES = Frames()

@@ -1,6 +1,6 @@
 """Chinese words before a colon, and of units: data alone."""
 
-from indexer.language.base import Labels, Units
+from indexer.language.base import Labels, PersonNames, Units
 
 _ANSWERS = {
     "shop": "购于 购买 商店 店家",
@@ -67,3 +67,5 @@ CHINESE_UNITS = Units(
     large_money={"万元": ("cny", 1e4), "亿元": ("cny", 1e8)},
     others={"%": "百分点", "char": "字", "user": "人", "kg": "公斤", "km": "公里", "m": "米", "台": "台", "倍": "倍"},
 )
+
+CHINESE_NAMES = PersonNames()

@@ -2,6 +2,7 @@
 
 from indexer.common import HAN
 from indexer.language.base import Lasting, Phrases, Recall, Sameness
+from indexer.language.fact_tables import Restatements
 
 _CLAUSE_HAN = "(?:^|[，,；;。！!]) ?(?:其实|其實|因为|因為|由于|由於|但是?|而且)?"
 _KIN_HAN = (
@@ -156,3 +157,5 @@ CHINESE_LASTING = Lasting(
         "|感觉|感覺|疑问|疑問|要求|目标|目標|错|錯|天)[^，。！？的]{1,12}?(?:是|叫|为|為|[：:])[^，。！？])"
     ),
 )
+
+CHINESE_RESTATEMENTS = Restatements()

@@ -9,7 +9,7 @@ in a way of their own.
 
 import re
 
-from indexer.language.base import Script
+from indexer.language.fact_tables import Script
 
 _TIMES = (
     "(?:现在|目前|如今|已经?|刚刚?|最近|上周|上个?月|去年|今年|昨天|今天|以后|今后|从现在起|从今天起|一直|统一|都|正式|马上|又|就|全部"

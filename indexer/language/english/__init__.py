@@ -1,10 +1,10 @@
 """English."""
 
-from indexer.language.base import FactTable, Language, Readings
+from indexer.language.base import Language
 from indexer.language.english.english_authorship import ENGLISH_AUTHORSHIP
 from indexer.language.english.english_days import ENGLISH_DAYS
-from indexer.language.english.english_facts import ENGLISH_CLAUSES, ENGLISH_VALUES
-from indexer.language.english.english_labels import ENGLISH_LABELS, ENGLISH_UNITS
+from indexer.language.english.english_facts import ENGLISH_CLAUSES, ENGLISH_FRAMES, ENGLISH_VALUES
+from indexer.language.english.english_labels import ENGLISH_LABELS, ENGLISH_NAMES, ENGLISH_UNITS
 from indexer.language.english.english_lasting import ENGLISH_LASTING
 from indexer.language.english.english_nouns import ENGLISH_NOUNS
 from indexer.language.english.english_numerals import ENGLISH_NUMERALS
@@ -12,11 +12,12 @@ from indexer.language.english.english_outcomes import ENGLISH_OUTCOMES
 from indexer.language.english.english_phrases import ENGLISH_PHRASES
 from indexer.language.english.english_recall import ENGLISH_RECALL
 from indexer.language.english.english_salience import ENGLISH_SALIENCE
-from indexer.language.english.english_sameness import ENGLISH_SAMENESS
+from indexer.language.english.english_sameness import ENGLISH_RESTATEMENTS, ENGLISH_SAMENESS
 from indexer.language.english.english_secrets import ENGLISH_SECRETS
 from indexer.language.english.english_statements import ENGLISH_QUESTIONS, ENGLISH_STATEMENTS
 from indexer.language.english.english_wordings import ENGLISH_SCRIPT, ENGLISH_WORDINGS
 from indexer.language.english.english_words import ENGLISH_GRAMMAR, ENGLISH_REPLIES, ENGLISH_SECTIONS
+from indexer.language.fact_tables import FactTable, Readings
 
 
 def _readings() -> Readings:
@@ -48,5 +49,8 @@ ENGLISH = Language(
     units=ENGLISH_UNITS,
     numerals=ENGLISH_NUMERALS,
     secrets=ENGLISH_SECRETS,
+    names=ENGLISH_NAMES,
+    frames=ENGLISH_FRAMES,
+    restatements=ENGLISH_RESTATEMENTS,
     facts=FactTable(wordings=ENGLISH_WORDINGS, script=ENGLISH_SCRIPT, readings=_readings),
 )

@@ -1,6 +1,6 @@
 """Words of facts of English: data alone."""
 
-from indexer.language.base import Clauses, Values
+from indexer.language.fact_tables import Clauses, Frames, Values
 
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 
@@ -101,3 +101,5 @@ ENGLISH_VALUES = Values(
     about_behind=r"\bor so\b|\bodd\b|\bish\b",
     durations="hrs?|hours?|min|mins|minutes?|secs?|seconds?",
 )
+
+ENGLISH_FRAMES = Frames()

@@ -1,6 +1,6 @@
 """English words before a colon, and of units: data alone."""
 
-from indexer.language.base import Labels, Units
+from indexer.language.base import Labels, PersonNames, Units
 
 _IS = r"(?:is|are|was|were|['’]s|do|does|did|can|could)"
 # The more special stand first: "where did I buy" before "where".
@@ -93,3 +93,5 @@ ENGLISH_UNITS = Units(
         "connection": "connection|connections",
     },
 )
+
+ENGLISH_NAMES = PersonNames()

@@ -1,6 +1,6 @@
 """English nouns of facts: data alone."""
 
-from indexer.language.base import Nouns
+from indexer.language.fact_tables import Nouns
 
 ENGLISH_NOUNS = Nouns(
     former=(r"^(?:the |our |my )?(?:old|previous|former|original|initial|first|next|last|other|another|alternative)\b"),

@@ -8,7 +8,7 @@ A relation is an attribute with one value at a time, but for those that `english
 
 import re
 
-from indexer.language.base import Script
+from indexer.language.fact_tables import Script
 
 # "it's eu-west-1" tells what it is; "Ana's dog" does not, but "Ana's now in Porto" does.
 _CONTRACTED = (

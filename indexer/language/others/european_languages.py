@@ -1,6 +1,7 @@
 """Words of other European languages and of Turkish: data alone."""
 
-from indexer.language.base import Days, Grammar, Language, Nouns, Numerals, Questions, Replies, Sections, Values
+from indexer.language.base import Days, Grammar, Language, Numerals, Questions, Replies, Sections
+from indexer.language.fact_tables import Nouns, Values
 
 DUTCH = Language(
     name="Dutch",

@@ -1,6 +1,7 @@
 """Words of Korean: data alone."""
 
-from indexer.language.base import Days, Language, Nouns, Outcomes, Questions, Replies, Secrets, Sections, Values
+from indexer.language.base import Days, Language, Outcomes, Questions, Replies, Secrets, Sections
+from indexer.language.fact_tables import Nouns, Values
 
 KOREAN = Language(
     name="Korean",

@@ -1,6 +1,7 @@
 """Words of Romance languages other than French: data alone."""
 
-from indexer.language.base import Days, Grammar, Language, Nouns, Numerals, Questions, Replies, Secrets, Values
+from indexer.language.base import Days, Grammar, Language, Numerals, Questions, Replies, Secrets
+from indexer.language.fact_tables import Nouns, Values
 
 SPANISH = Language(
     name="Spanish",

@@ -1,0 +1,150 @@
+"""The words of a language that facts are read by: clauses, nouns, values, frames, statements made again, wordings.
+
+Invariants: those of `base`; a field "within" is for a language without spaces, and its pattern is found anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+# Gives the claims of a clause; gives the statement that a text tells the end of, empty for none.
+Readings: TypeAlias = tuple[Callable[..., Any], Callable[[str], str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clauses:
+    """Words of clauses that facts are read from."""
+
+    clause_ends: str = ""  # borders of clauses
+    reported_or_asked: str = ""  # words of a clause that asks, or repeats what was said
+    corrections: str = ""  # words with which a correction begins
+    openings: str = ""  # words that open a clause, with a blank behind them
+    joined_openings: str = ""  # words that open a clause and need no blank
+    as_of: str = ""  # words with the day that a clause holds from
+    in_year: str = ""  # words with the year that a clause tells of
+    now: str = ""  # words of change
+    not_same: str = ""  # words that say that two entries are not the same
+    speaks: str = ""  # beginnings of clauses of the one who speaks
+    genitives: str = ""  # words between a thing and whose it is
+    turns: str = ""  # names of those who speak in a transcript
+    former: str = ""  # words before a former value, behind a comma
+    former_words: str = ""  # words for a former value at the end
+    somebody: str = ""  # words whose meaning stands in another clause
+    of_value: str = ""  # words in brackets that say of a value when it holds, or what it was
+    change_logs: str = ""  # names of files and titles of changes
+    no_longer: str = ""  # words that say that something has ended, which are no words of the statement
+    hedges: str = ""  # words of doubt, of a condition, of what holds beside it, or of another time
+    hedges_within: str = ""  # the same in a language without spaces
+    between: str = ""  # words between two entries that are not the same
+    between_within: str = ""  # the same in a language without spaces
+    changes: str = ""  # words of change that a sentence may have more than another of the same
+    changes_within: str = ""  # the same in a language without spaces
+    conjunctions: str = ""  # words that join another clause
+    conjunctions_within: str = ""  # the same in a language without spaces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nouns:
+    """Words of noun phrases."""
+
+    former: str = ""  # words of a noun phrase for another one than the present
+    new: str = ""  # words of a noun phrase for a new one
+    definite: str = ""  # words of a noun phrase that means one thing
+    me: frozenset[str] = frozenset()  # words for whoever speaks
+    pronouns: Mapping[str, str] = field(default_factory=dict)  # each with the sign of `fact_words` for whom it means
+    stop_words: frozenset[str] = frozenset()  # words that do not tell which subject is meant
+    of: str = ""  # words between an attribute and its subject
+    attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # nouns, by the attribute
+    kinds: Mapping[str, str] = field(default_factory=dict)  # tools and tastes of one kind, by the kind
+    one_at_a_time: Mapping[str, str] = field(default_factory=dict)  # words of which one holds, by their sort
+    nobody: str = ""  # what stands before a verb and names nobody and nothing
+    one_of: frozenset[str] = frozenset()  # words with which any noun has one value
+    classes: frozenset[str] = frozenset()  # words that say what a thing is, not which
+    issues: frozenset[str] = frozenset()  # the same, but where a number follows
+    money: frozenset[str] = frozenset()  # units of money
+    no_values: frozenset[str] = frozenset()  # words that are no value
+    generic: frozenset[str] = frozenset()  # words of titles that tell nothing of what stands below
+    grammar: frozenset[str] = frozenset()  # words of grammar alone
+    names: frozenset[str] = frozenset()  # keys of a record under which a name stands
+    first_person: Mapping[str, str] = field(default_factory=dict)  # words for who listens, as those would say them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values:
+    """Words of values."""
+
+    least_or_most: str = ""  # words before an amount
+    numerals: str = ""  # numbers in words
+    scales: str = ""  # words that make a number larger
+    per: str = ""  # words between an amount and its period
+    periods: str = ""  # words of a period, each in a group
+    corrects: str = ""  # words behind a value, with what does not hold
+    fresh: str = ""  # words before a value that say that it is new
+    lead: str = ""  # words before a value that say nothing of it
+    days: str = ""  # words of a day
+    hours: str = ""  # words of an hour
+    before_day: str = ""  # words that may stand before a day
+    day_signs: str = ""  # signs behind the number of a day
+    late: str = ""  # words behind a value that say when it holds
+    cuts: str = ""  # words with which a value is over
+    about: str = ""  # words before a number that is not exact
+    about_within: str = ""  # the same in a language without spaces
+    about_behind: str = ""  # words behind such a number
+    durations: str = ""  # units of a duration of several parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frames:
+    """Words of clauses that are compared as a whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restatements:
+    """Words of sentences that say again, with another value, what another said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """How a language is written.
+
+    Attributes:
+        gap: What may stand between two parts.
+        first_gap: What may stand before the first word, where no part is read before it.
+        word_end: What may stand behind a word.
+        parts: The parts of a wording; those of `firsts` and `lasts` instead at its beginning and end.
+        end: What may stand behind the last part.
+        units: What a text is cut into to look wordings up.
+        forms: Forms of words that a wording names by one, such as "be" and "have".
+        contracted: Pattern of the contracted forms of "be"; empty for none.
+        contractions: Units of a text with such a form.
+    """
+
+    gap: str
+    first_gap: str
+    word_end: str
+    parts: dict[str, str]
+    firsts: dict[str, str]
+    lasts: dict[str, str]
+    end: str
+    units: re.Pattern[str]
+    forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    contracted: str = "(?!)"
+    contractions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactTable:
+    """Wordings of facts, and how they are read.
+
+    Attributes:
+        wordings: Lines in the notation of `indexer.language.facts_clause`.
+        script: How the language is written.
+        readings: Gives the readings of its own; None for the plain ones.
+    """
+
+    wordings: str
+    script: Script
+    readings: Callable[[], Readings] | None = None
