@@ -100,10 +100,73 @@ class Values:
 class Frames:
     """Words of clauses that are compared as a whole."""
 
+    days: str = ""  # words of a day that is a value
+    of_days: str = ""  # words behind the number of a day or an hour
+    former: str = ""  # words before a former value at the end
+    from_former: str = ""  # words with a former value before the new one
+    changed: str = ""  # words of change of a value
+    somebody_changed: str = ""  # first words that tell who changed a value
+    now: str = ""  # words that say when something holds
+    light: frozenset[str] = frozenset()  # words of grammar, and verbs that only tell that there is an amount
+    grammar: frozenset[str] = frozenset()  # words of grammar alone
+    slots_within: str = ""  # numbers, days and hours in a language without spaces
+    changed_within: str = ""  # see `changed`
+    reached_within: str = ""  # a clause that tells what a value has come to
+    light_within: str = ""  # words that tell no difference
+    counters_within: str = ""  # words behind a number that says which one
+    leads_within: str = ""  # words behind which such a number is a value
+    done: str = ""  # by whom or where what is done, in groups s, be, done, by and v; of one language
+    of_things: str = ""  # first words of a noun phrase for a thing
+    done_within: str = ""  # the same in a language without spaces, in groups s, v and done
+    being_within: str = ""  # what something is, in groups s, turned and v
+    somebody_within: str = ""  # words for somebody, of whom that tells nothing
+    places: frozenset[str] = frozenset()  # words between what is done and where
+    articles: frozenset[str] = frozenset()  # words before a noun
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restatements:
     """Words of sentences that say again, with another value, what another said."""
+
+    numerals: str = ""  # signs of numbers, of one language
+    counts: str = ""  # ordinals and hours in such signs
+    articles: frozenset[str] = frozenset()  # words that are left out
+    one_within: str = ""  # words for one of something, which are left out
+    which: frozenset[str] = frozenset()  # words that say which one, though facts know them as hedges
+    speakers: frozenset[str] = frozenset()  # words for those who speak
+    be: frozenset[str] = frozenset()  # forms of the verb that says what something is
+    imperatives: frozenset[str] = frozenset()  # orders that state what is so
+    elsewhere: frozenset[str] = frozenset()  # words for what was told before, for who listens, and of plans
+    verbs: frozenset[str] = frozenset()  # verbs of what is so for some time
+    several: frozenset[str] = frozenset()  # verbs of which there may be several at a time
+    several_behind: frozenset[str] = frozenset()  # words behind verbs of running, of which there may be several
+    running: frozenset[str] = frozenset()  # verbs of running
+    positions: frozenset[str] = frozenset()  # verbs that say where something is
+    placed: frozenset[str] = frozenset()  # words behind those
+    places: frozenset[str] = frozenset()  # words before a place
+    manners: frozenset[str] = frozenset()  # words before how or as what something is
+    directions: frozenset[str] = frozenset()  # words before where to or from, or until when
+    before_place: frozenset[str] = frozenset()  # words that may stand between those and a place
+    scopes: frozenset[str] = frozenset()  # words before what a value holds of
+    definite: frozenset[str] = frozenset()  # words before one thing that is known
+    no_places: frozenset[str] = frozenset()  # words for no place, though they stand where one could
+    hours: frozenset[str] = frozenset()  # words behind an hour
+    days: frozenset[str] = frozenset()  # names of days and months
+    verbs_within: str = ""  # verbs, also before the value at an end
+    describes_within: str = ""  # words of what somebody is like or where they are from
+    long_verbs_within: str = ""  # verbs that begin with others
+    relative_within: str = ""  # words before a verb in the midst of a sentence
+    several_within: str = ""  # see `several`
+    liked_within: str = ""  # words of what one likes to use
+    done_within: str = ""  # words of what was done once
+    degrees_within: str = ""  # words of a degree
+    at_within: str = ""  # words that say where something is
+    inside_within: str = ""  # words behind a place
+    placed_within: str = ""  # the word that takes the place of those, of one language
+    day_signs: frozenset[str] = frozenset()  # signs of a day
+    ordinals: tuple[str, ...] = ()  # signs before an ordinal
+    adverbs: tuple[str, ...] = ()  # ends of adverbs
+    be_within: tuple[str, ...] = ()  # words that say what something is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -195,54 +195,35 @@ _MOST_CHARS_BEHIND = 24
 _HAN = lazy_regex("[\u4e00-\u9fff]")
 # Of whom they tell depends on what was said before.
 _SOMEBODY = lazy_regex(ANY.clauses.somebody, re.IGNORECASE)
-_WEEKDAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
-_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 # A number with its sign, a weekday or a month, and such beside each other: "3 June", "$2,650", "7:15 am".
 _SLOTS = lazy_regex(
-    rf"(?<![\w.#-])(?:[$€£¥]?\d[\w.,:/%-]*|(?:{_WEEKDAYS})s?|(?:{_MONTHS})(?= \d|[ ,]*$))"
-    rf"(?: (?:\d[\w.,:/%-]*|(?:of )?(?:{_MONTHS})|am|pm|o['’]clock))*(?![\w-])",
+    rf"(?<![\w.#-])(?:[$€£¥]?\d[\w.,:/%-]*|{ANY.frames.days})(?: (?:\d[\w.,:/%-]*|{ANY.frames.of_days}))*(?![\w-])",
     re.IGNORECASE,
 )
 _FORMER = lazy_regex(
-    r"\s*[(,;].*$|\s+(?:(?:up|down) from|instead of|rather than|not|was|were)\s+\S+(?:\s+\S+)?$"
-    r"|\bfrom [$€£¥]?\d\S*\s+(?=(?:up |down )?to\b)",
+    rf"\s*[(,;].*$|\s+(?:{ANY.frames.former})\s+\S+(?:\s+\S+)?$|{ANY.frames.from_former}",
     re.IGNORECASE,
 )
 _CHANGED = lazy_regex(
-    r"\b(?:rose|risen|raised?|increased|lowered|decreased|dropped|fell|fallen|cut|reduced|extended|shortened|bumped|"
-    r"climbed|grew|grown|shrank|doubled|halved|pushed|moved|shifted|postponed|delayed|deferred|upgraded|changed|set|"
-    r"(?:went|goes|gone) (?:up |down |back )?to|"
-    r"(?:up|down|back) (?:at|to))\b",
+    rf"\b(?:{ANY.frames.changed})\b",
     re.IGNORECASE,
 )
-_SOMEBODY_CHANGED = lazy_regex(r"^(?:i|we) (?:have |['’]ve )?(?=\w+(?:ed|ut|et)\b)", re.IGNORECASE)
+_SOMEBODY_CHANGED = lazy_regex(ANY.frames.somebody_changed, re.IGNORECASE)
 _NOW = lazy_regex(
-    r"\b(?:now|currently|nowadays|these days|from now on|going forward|henceforth|today|already|just|recently|finally|"
-    r"only)\b",
+    rf"\b(?:{ANY.frames.now})\b",
     re.IGNORECASE,
 )
-# Of grammar, and verbs that tell only that there is an amount.
-_LIGHT = frozenset(
-    "a an the of to at in on for by from until till as and is are am was were be been being has have had do does did"
-    " up down back will go goes went gone take takes took last lasts need needs run runs get gets cost costs stand"
-    " stands come comes become becomes became".split()
-)
-_GRAMMAR = frozenset("a an the of to at in on for by is are am was were be been has have do does did our we us".split())
+_LIGHT = ANY.frames.light
+_GRAMMAR = ANY.frames.grammar
+_ARTICLES, _PLACES = ANY.frames.articles, ANY.frames.places
 
-_SLOTS_ZH = lazy_regex(
-    r"[$€£¥]?\d+(?:[.,:：/-]\d+)*(?:年|月\d+[日号]|点半?|[:：]\d+)?%?|[一二三四五六七八九十]+点半?|(?:周|星期|礼拜)[一二三四五六日天]"
-)
-_MARKED_ZH = lazy_regex(
-    "改|换|涨|降|增加|增长|减[少到至]|缩短|延[长期后]|推迟|提前|提高|提升|升[到至]|调[整高低到至]|扩[大到]"
-)
-_REACHED_ZH = lazy_regex("^[^了]*\\d[^\\d了]{0,4}了$")
-_DROPPED_ZH = lazy_regex(
-    "从现在起|从今天起|约(?=\\d)|从?[\\d一二三四五六七八九十]+月起|现在|目前|如今|以后|今后|已经|刚刚|最近|目前|开始|[改换变][为成到在由至]?|(?:上|下)?调[整高低]?[为到至]?"
-    "|涨价?|降价?|增[加长]|减少?|缩短|延[长期后]|推迟|提前|提[高升]|升|扩[大到]|[了的是有为到至也都已刚在就在把将要达共\\s\"“”「」'‘’]"
-)
+_SLOTS_WITHIN = lazy_regex(ANY.frames.slots_within)
+_CHANGED_WITHIN = lazy_regex(ANY.frames.changed_within)
+_REACHED_WITHIN = lazy_regex(ANY.frames.reached_within)
+_LIGHT_WITHIN = lazy_regex(ANY.frames.light_within)
 # A number that says which one, where it opens a clause: 「4路车」. Behind one of these it is a value: 「坐14号工位」.
-_WHICH_ZH = lazy_regex("^(?:号|室|路|班|组|队|章|楼|层|期|版|页)")
-_LEADS_ZH = lazy_regex("[坐住在从到停搬换用是为改发]$")
+_COUNTERS_WITHIN = lazy_regex(ANY.frames.counters_within)
+_LEADS_WITHIN = lazy_regex(ANY.frames.leads_within)
 _MOST_BEHIND_ZH = 8
 
 
@@ -258,7 +239,7 @@ def framed_claims(clause: Clause, *, changes: bool, denied_statement: Callable[[
     if not 5 <= len(text) <= _MOST_CHARS or _SOMEBODY.search(text):
         return
     if _HAN.search(text):
-        denied_text, slot = denied_statement(text), _slot_zh(clause, changes)
+        denied_text, slot = denied_statement(text), _slot_within(clause, changes)
         whole = _chars_of(denied_text or text)
     else:
         denied_text, slot = denied_statement(text), _slot(clause, changes)
@@ -287,34 +268,29 @@ def _claim(clause: Clause, words: list[str], attribute: str, value: str, *, chan
 # By whom or what something is done, or where a thing is: "Invoices are now sent by Milan". Where somebody is may be
 # several places.
 _DONE = lazy_regex(
-    r"^(?P<s>\S.{1,50}?) (?P<be>is|are) (?:now )?(?P<done>\w+(?:ed|en|ung|ept|ent|elt|old|ade|un|et|ut|id)) "
-    r"(?P<by>by|from|via|through|with|using|in|at|on) (?P<v>\S.{0,40}?)(?: now| these days)?$",
+    ANY.frames.done,
     re.IGNORECASE,
 )
-_OF_THINGS = lazy_regex(r"(?:the|our|my) ", re.IGNORECASE)
-_BY_ZH = lazy_regex(
-    "^(?P<s>[^，,。由]{2,14}?)(?P<new>现在|如今|目前|以后|今后|改为|改成|改|已)?由(?P<v>[^，,。由]{2,8}?)(?P<done>[一-鿿]{1,2}|[一-鿿]{2}[一-鿿]{2})了?$"
-)
-_BEING_ZH = lazy_regex(
-    "^(?P<s>[^，,。是为改换]{2,10}?)(?P<new>已经?|现在|最近)?(?:是|(?P<turned>[改换][成为]))(?P<v>[^，,。是]{1,8}?)(?<![的了])了?$"
-)
+_OF_THINGS = lazy_regex(ANY.frames.of_things, re.IGNORECASE)
+_DONE_WITHIN = lazy_regex(ANY.frames.done_within)
+_BEING_WITHIN = lazy_regex(ANY.frames.being_within)
 # 「转换为」 is no change of what is turned.
-_NAME_ZH = lazy_regex("^[小老阿][一-鿿]$|我|用户|[这那哪谁]|[转变兑交替]$")
+_SOMEBODY_WITHIN = lazy_regex(ANY.frames.somebody_within)
 
 
 def _parts(clause: Clause, changes: bool) -> Iterator[Claim]:
     """Claims with a value in one place that is no number."""
     if match := _DONE.match(clause.text):
-        places = match["by"].lower() in ("in", "at", "on", "with")
+        places = match["by"].lower() in _PLACES
         if len(match["v"].split()) <= 4 and (
             not places or match["be"].lower() == "are" or _OF_THINGS.match(match["s"])
         ):
             words = _words_of(f"{match['s']} {match['done']} ", _LIGHT)
             yield _claim(clause, [*words, match["by"].lower()], _BY, match["v"].lower(), changes=changes)
-    elif match := _BY_ZH.match(clause.text):
+    elif match := _DONE_WITHIN.match(clause.text):
         words = _chars_of(match["s"] + match["done"])
         yield _claim(clause, words, _BY, match["v"], changes=changes)
-    elif (match := _BEING_ZH.match(clause.text)) and not _NAME_ZH.search(match["s"]):
+    elif (match := _BEING_WITHIN.match(clause.text)) and not _SOMEBODY_WITHIN.search(match["s"]):
         yield _claim(clause, _chars_of(match["s"]), _BEING, match["v"], changes=match["turned"] is not None)
 
 
@@ -336,7 +312,7 @@ def _slot(clause: Clause, changes: bool) -> Claim | None:
     if len(behind) > _MOST_CHARS_BEHIND or len(behind.split()) > 3:
         return None
     before = _NOW.sub("", _SOMEBODY_CHANGED.sub("", before))
-    if len([word for word in before.lower().split() if word not in ("the", "a", "an", "our", "my")]) < 2:
+    if len([word for word in before.lower().split() if word not in _ARTICLES]) < 2:
         return None
     words = _words_of(_CHANGED.sub(" ", f"{before} {behind}"), _LIGHT)
     if not 0 < len(words) <= _MOST_WORDS:
@@ -345,20 +321,20 @@ def _slot(clause: Clause, changes: bool) -> Claim | None:
 
 
 def _chars_of(text: str) -> list[str]:
-    return [*_DROPPED_ZH.sub("", simplify(text))]
+    return [*_LIGHT_WITHIN.sub("", simplify(text))]
 
 
-def _slot_zh(clause: Clause, changes: bool) -> Claim | None:
+def _slot_within(clause: Clause, changes: bool) -> Claim | None:
     text = re.sub(r"[(（].*$|(?<=\d),(?=\d{3})", "", clause.text)
-    *_, match = (None, *_SLOTS_ZH.finditer(text))
+    *_, match = (None, *_SLOTS_WITHIN.finditer(text))
     if match is None:
         return None
     before, behind = text[: match.start()], text[match.end() :]
-    rest = _DROPPED_ZH.sub("", simplify(behind))
-    head = _DROPPED_ZH.sub("", simplify(before))
+    rest = _LIGHT_WITHIN.sub("", simplify(behind))
+    head = _LIGHT_WITHIN.sub("", simplify(before))
     if len(head) < 2 or len(rest) > _MOST_BEHIND_ZH or before.endswith("第"):
         return None
-    if _WHICH_ZH.match(behind) and not _LEADS_ZH.search(before):
+    if _COUNTERS_WITHIN.match(behind) and not _LEADS_WITHIN.search(before):
         return None
-    has_changed = changes or _MARKED_ZH.search(text) is not None or _REACHED_ZH.match(text) is not None
+    has_changed = changes or _CHANGED_WITHIN.search(text) is not None or _REACHED_WITHIN.match(text) is not None
     return _claim(clause, [*head, *rest], _SLOT, match[0], changes=has_changed)

@@ -24,100 +24,67 @@ from indexer.language.tables import ANY
 
 _MOST_SENTENCES = 12
 _MOST_WORDS = 40
-_NUMERALS = "零一二三四五六七八九十百千万半两"
+_NUMERALS = ANY.restatements.numerals
 _HAN = lazy_regex("[\u4e00-\u9fff]")
-_COUNT = rf"[{_NUMERALS}\d]+"
 # An ordinal, an hour, a number, a character, a word of another script, a sign of an amount.
 _WORD = lazy_regex(
-    rf"第{_COUNT}|{_COUNT}[点时](?:[一三]刻|{_COUNT}分?)?(?!\w*[间候])|[{_NUMERALS}]+|[\u4e00-\u9fff]"
+    rf"{ANY.restatements.counts}|[{_NUMERALS}]+|[\u4e00-\u9fff]"
     r"|[^\W\u4e00-\u9fff]+(?:['’.:,/@#+_-][^\W\u4e00-\u9fff]+)*|[$€£¥#%]"
 )
-_ARTICLES = frozenset("a an the".split())
+_ARTICLES = ANY.restatements.articles
 _CHANGE = lazy_regex(rf"\b(?:{ANY.clauses.changes})\b|{ANY.clauses.changes_within}", re.IGNORECASE)
-_ONE = lazy_regex("(?<=[在是有坐用开])一[家个辆名位只条所间台]")
+_ONE_WITHIN = lazy_regex(ANY.restatements.one_within)
 # In "the second drawer" they say which one; the facts know them as words of company and of the past.
-_WHICH = frozenset("second old former previous".split())
+_WHICH = ANY.restatements.which
 # Of grammar alone: a sentence that shares no other word tells of nothing.
 _GRAMMAR = ANY.nouns.grammar
-_PRONOUNS = frozenset(("i", "we"))
-_BE = frozenset("is are am be".split())
-_IMPERATIVE = "use"
+_PRONOUNS = ANY.restatements.speakers
+_BE, _BE_WITHIN = ANY.restatements.be, ANY.restatements.be_within
+_ADVERBS = ANY.restatements.adverbs
+_IMPERATIVES = ANY.restatements.imperatives
 # Of whom or what they tell was said before, or is the one who listens; and what opens a plan.
-_ELSEWHERE = frozenset("this that these those it he she they you there here let let's i'll we'll i'd we'd will".split())
-# Of what is so for some time; nouns that look like them ("books", "orders") are none here.
-_BASES = (
-    "live work run start begin end close open meet take drive go use pay cost write send keep store hang lie stand sit"
-    " sleep listen connect deploy report prefer like love enjoy eat drink play study teach learn speak call need want"
-    " expire leave arrive last wear serve commute attend handle manage maintain own have know support sell wake get"
-    " come happen read follow belong publish stay weigh contain include accept offer receive save spell pronounce lead"
-)
-# What may be several at a time, so that another is no new value of it.
-_SEVERAL_BASES = (
-    "like love enjoy eat drink play speak need want own have know support read watch order buy contain include accept"
-    " offer sell learn teach take use visit follow"
-)
+_ELSEWHERE = ANY.restatements.elsewhere
 # "Runs on", "works with": of several too, but for numbers.
-_SEVERAL_BEHIND = frozenset("on with in".split())
-_OF_RUNNING = frozenset("run runs work works connect connects".split())
-
-
-def _forms(bases: str) -> frozenset[str]:
-    keys = set[str]()
-    for base in bases.split():
-        ending = "es" if base.endswith(("s", "sh", "ch", "x", "o")) else "s"
-        keys |= {base, "studies" if base == "study" else "has" if base == "have" else base + ending}
-    return frozenset(keys)
-
-
-_VERBS = _forms(_BASES)
-_SEVERAL = _forms(_SEVERAL_BASES)
+_SEVERAL_BEHIND = ANY.restatements.several_behind
+_OF_RUNNING = ANY.restatements.running
+_VERBS = ANY.restatements.verbs
+_SEVERAL = ANY.restatements.several
 # Where something is: "hangs behind the boiler", "is in the drawer" say the same of it.
 _AT = "@at"
-_POSITION = frozenset(
-    "is are hangs hang lies lie stands stand sits sit lives live stays stay sleeps sleep goes go".split()
-)
-_PLACED = frozenset("kept stored hidden located placed parked put left locked".split())
-_PLACE = frozenset("in on at under behind inside near beside above below next between outside".split())
-_MANNERS = frozenset("as in with by".split())
-_PREPOSITIONS = _PLACE | _MANNERS | frozenset("to into onto from until till".split())
+_POSITION = ANY.restatements.positions
+_PLACED = ANY.restatements.placed
+_PLACE = ANY.restatements.places
+_MANNERS = ANY.restatements.manners
+_PREPOSITIONS = _PLACE | _MANNERS | ANY.restatements.directions
 # What stands behind one of these says of what a value holds, and is none itself.
-_SCOPES = frozenset(
-    "for of about than when if while and or because per during after before with without unless".split()
-)
-_DEFINITE = frozenset("the my our his her their its your".split())
+_SCOPES = ANY.restatements.scopes
+_DEFINITE = ANY.restatements.definite
 # Where nothing is, though it stands behind "in the".
-_NO_PLACE = frozenset(
-    "morning evening afternoon night week weekend month year summer winter process way middle mood works making same"
-    " beginning end market news lead mean meantime past future".split()
-)
-_HOURS = frozenset("am pm a.m p.m".split())
-_DAYS = frozenset(
-    "monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays"
-    " sundays january february march april may june july august september october november december".split()
-)
-_VERBS_ZH = (
-    "在|是|叫|用|由|住|当|做|坐|开|关|停|睡|读|学|喝|吃|写|走|骑|靠|保留|监听|办公|起床|负责|处理|审批|到期|位于|属于|要|为"
-    "|交|穿|收|部署|存|按|每"
-)
-_VERB_ZH = lazy_regex(f"(?:{_VERBS_ZH})$")
+_BEFORE_PLACE = ANY.restatements.before_place
+_NO_PLACE = ANY.restatements.no_places
+_HOURS = ANY.restatements.hours
+_DAYS = ANY.restatements.days
+_VERBS_WITHIN = ANY.restatements.verbs_within
+_VERB_WITHIN = lazy_regex(f"(?:{_VERBS_WITHIN})$")
 # What somebody is like or where they are from: that holds beside what else they are.
-_DESCRIBES_ZH = lazy_regex("^[做个]|[人的]$")
-_VERBS_BEHIND_ZH = lazy_regex(f"(?:使用|采用|{_VERBS_ZH})+$")
-_VERB_SOMEWHERE_ZH = lazy_regex(_VERBS_ZH)
+_DESCRIBES_WITHIN = lazy_regex(ANY.restatements.describes_within)
+_VERBS_BEHIND_WITHIN = lazy_regex(f"(?:{ANY.restatements.long_verbs_within}|{_VERBS_WITHIN})+$")
+_VERB_SOMEWHERE_WITHIN = lazy_regex(_VERBS_WITHIN)
 # Before a verb in the midst of a sentence: 「一个使用…」.
-_RELATIVE_ZH = lazy_regex("^[一这那某每][个款种位名家台条]")
-_SEVERAL_ZH = lazy_regex("(?:有|会|买|去|说|认识|支持|养|喜欢|爱|看|放|卖|见|玩|找|能|可以|参加|[将想]要)$")
-_LIKED_ZH = lazy_regex("喜欢[喝吃用坐]$")
-_DONE_ZH = re.compile("[了过完]")
-_DEGREE_ZH = re.compile("[很更太最]$|非常$|比较$")
-_AT_ZH = lazy_regex("(?:挂|藏|存放|存|收|摆|搁|锁|停放|放|位于|停|睡)?在(?!乎|意|线|于|职|学)")
-_PLACED_ZH = "在"
-_INSIDE_ZH = lazy_regex("[里上下中内旁边前后左右外]|目录|文件夹")
-_DAYS_ZH = frozenset("周月日号期")
-_NUMBER_ZH = frozenset(_NUMERALS)
+_RELATIVE_WITHIN = lazy_regex(ANY.restatements.relative_within)
+_SEVERAL_WITHIN = lazy_regex(ANY.restatements.several_within)
+_LIKED_WITHIN = lazy_regex(ANY.restatements.liked_within)
+_DONE_WITHIN = re.compile(ANY.restatements.done_within)
+_DEGREE_WITHIN = re.compile(ANY.restatements.degrees_within)
+_AT_WITHIN = lazy_regex(ANY.restatements.at_within)
+_PLACED_WITHIN = ANY.restatements.placed_within
+_INSIDE_WITHIN = lazy_regex(ANY.restatements.inside_within)
+_ORDINALS = ANY.restatements.ordinals
+_DAY_SIGNS = ANY.restatements.day_signs
+_NUMBER_SIGNS = frozenset(_NUMERALS)
 _LEAST_SHARED, _SAME_SENTENCE = 3, 0.5
 _MOST_VALUE = 5
-_LEAST_ZH, _LEAST_SAME_ZH, _SAME_ZH, _SOME_ZH, _MOST_VALUE_ZH = 3, 5, 0.5, 0.3, 14
+_LEAST_WITHIN, _LEAST_SAME_WITHIN, _SAME_WITHIN, _SOME_WITHIN, _MOST_VALUE_WITHIN = 3, 5, 0.5, 0.3, 14
 
 
 # Of the words of the shorter of two texts, how many the other has at least, where one says again what the other said.
@@ -132,14 +99,14 @@ class Sentence(NamedTuple):
         written: The same as they are written, with articles.
         changes: True if it has a word of change.
         hedges: Its words of doubt, condition and company, in order.
-        is_chinese: True if it has Chinese characters.
+        is_unspaced: True if it has characters of a script without spaces.
     """
 
     words: tuple[str, ...]
     written: tuple[str, ...]
     changes: bool
     hedges: tuple[str, ...]
-    is_chinese: bool
+    is_unspaced: bool
 
 
 @lru_cache(maxsize=8_192)
@@ -154,27 +121,27 @@ def sentences_of(text: str) -> tuple[Sentence, ...]:
     sentences = list[Sentence]()
     for plain, changes in sentences_with_changes(text)[:_MOST_SENTENCES]:
         said_text = _CHANGE.sub(" ", plain)
-        is_chinese = _HAN.search(said_text) is not None
-        if is_chinese:
-            said_text = _ONE.sub("", _AT_ZH.sub(_PLACED_ZH, said_text))
+        is_unspaced = _HAN.search(said_text) is not None
+        if is_unspaced:
+            said_text = _ONE_WITHIN.sub("", _AT_WITHIN.sub(_PLACED_WITHIN, said_text))
         written_matches = tuple(_WORD.findall(said_text))
         words = tuple(word.lower().replace("’", "'") for word in written_matches if word.lower() not in _ARTICLES)
-        if 2 < len(words) <= _MOST_WORDS * (1 + is_chinese):
-            words = words if is_chinese else _unify_positions(words)
+        if 2 < len(words) <= _MOST_WORDS * (1 + is_unspaced):
+            words = words if is_unspaced else _unify_positions(words)
             sentences.append(
                 Sentence(
                     words,
                     written_matches,
                     changes,
                     tuple(hedge for hedge in hedges_of(plain) if hedge not in _WHICH),
-                    is_chinese,
+                    is_unspaced,
                 )
             )
     return tuple(sentences)
 
 
 def _unify_positions(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words of an English sentence, with one sign for all verbs that say where a thing is."""
+    """The words of a sentence, with one sign for all verbs that say where a thing is."""
     for at, word in enumerate(words[:-1]):
         if word in _POSITION and at:
             end = at + 1 + (words[at + 1] in _PLACED)
@@ -199,11 +166,11 @@ def _pairs(older: str, newer: str) -> Iterator[tuple[Sentence, Sentence]]:
 
 def _comparable(old: Sentence, new: Sentence) -> bool:
     return (
-        old.is_chinese == new.is_chinese
+        old.is_unspaced == new.is_unspaced
         and old.hedges == new.hedges
         and old.words != new.words
         # No value stands before the verb.
-        and (old.words[:2] == new.words[:2] or (old.words[0] == new.words[0] == _IMPERATIVE))
+        and (old.words[:2] == new.words[:2] or (old.words[0] == new.words[0] and old.words[0] in _IMPERATIVES))
     )
 
 
@@ -213,7 +180,7 @@ def _differ_in_value(old: Sentence, new: Sentence) -> bool:
     values = old.words[first : len(old.words) - last], new.words[first : len(new.words) - last]
     if not all(values) or not beginning or _unit_of(values[0]) != _unit_of(values[1]):
         return False
-    read = _chinese_value if new.is_chinese else _english_value
+    read = _unspaced_value if new.is_unspaced else _spaced_value
     return read(old, new, beginning, ending, values)
 
 
@@ -234,17 +201,17 @@ def _unit_of(value: Sequence[str]) -> tuple[str, ...]:
 
 
 def _kind_of(word: str) -> str:
-    if word.startswith("第"):
+    if word.startswith(_ORDINALS):
         return ""
-    if any(map(str.isdigit, word)) or not _NUMBER_ZH.isdisjoint(word):
+    if any(map(str.isdigit, word)) or not _NUMBER_SIGNS.isdisjoint(word):
         return "@number"
-    return "@day" if word in _DAYS or word in _DAYS_ZH else ""
+    return "@day" if word in _DAYS or word in _DAY_SIGNS else ""
 
 
 _Values = tuple[tuple[str, ...], tuple[str, ...]]
 
 
-def _english_value(
+def _spaced_value(
     old: Sentence, new: Sentence, beginning: tuple[str, ...], ending: tuple[str, ...], values: _Values
 ) -> bool:
     before = beginning[-1]
@@ -269,7 +236,7 @@ def _english_value(
         return False
     if before in _BE and not ending and not (numbers or days):
         return len(telling) >= _LEAST_SHARED and _is_described(old) and _is_described(new)
-    if any(value[0].endswith("ly") for value in values):
+    if any(value[0].endswith(_ADVERBS) for value in values):
         return False
     longest = max(map(len, values))
     if new.changes and (len(telling) >= 2 or beginning[0] in _PRONOUNS) and longest <= 2 * _MOST_VALUE:
@@ -298,7 +265,7 @@ def _is_verb(words: Sequence[str], at: int) -> bool:
     word = words[at]
     if at == 0:
         # "Use tabs for indentation": the user tells what to do.
-        return word == _IMPERATIVE
+        return word in _IMPERATIVES
     return word in _BE or word == _AT or word in _VERBS
 
 
@@ -306,7 +273,7 @@ def _has_place(sentence: Sentence) -> bool:
     """True if what stands at the end of a sentence is a place: "in the drawer", "in Lisbon"."""
     end = next((at for at in range(1, len(sentence.written)) if sentence.written[at].lower() in _PLACE), 0)
     place = sentence.written[end + 1 :]
-    while place and place[0].lower() in ("front", "of", "to"):
+    while place and place[0].lower() in _BEFORE_PLACE:
         place = place[1:]
     is_named = bool(place) and (place[0].lower() in _DEFINITE or place[0][:1].isupper() or not place[0].isalpha())
     return (
@@ -330,29 +297,33 @@ def _go_together(old: tuple[str, ...], new: tuple[str, ...]) -> bool:
     return len(leads) < 2 or leads <= _MANNERS
 
 
-def _chinese_value(
+def _unspaced_value(
     old: Sentence, new: Sentence, beginning: tuple[str, ...], ending: tuple[str, ...], values: _Values
 ) -> bool:
     before, behind = "".join(beginning), "".join(ending)
-    if before.endswith("是") and any(_DESCRIBES_ZH.search("".join(value)) for value in values):
+    if before.endswith(_BE_WITHIN) and any(_DESCRIBES_WITHIN.search("".join(value)) for value in values):
         return False
-    if is_nobody(_VERBS_BEHIND_ZH.sub("", before)) or _RELATIVE_ZH.search(before):
+    if is_nobody(_VERBS_BEHIND_WITHIN.sub("", before)) or _RELATIVE_WITHIN.search(before):
         return False
-    if len(beginning) < 2 or max(map(len, values)) > _MOST_VALUE_ZH or _DEGREE_ZH.search(before):
+    if len(beginning) < 2 or max(map(len, values)) > _MOST_VALUE_WITHIN or _DEGREE_WITHIN.search(before):
         return False
     numbers = "@number" in map(_kind_of, values[0])
-    if _VERB_ZH.search(before) is None and not (numbers and _VERB_SOMEWHERE_ZH.search(before + behind)):
+    if _VERB_WITHIN.search(before) is None and not (numbers and _VERB_SOMEWHERE_WITHIN.search(before + behind)):
         return False
-    several = _SEVERAL_ZH.search(before) is not None or _LIKED_ZH.search(before) is not None
-    if several and not numbers and not (new.changes and _LIKED_ZH.search(before)):
+    several = _SEVERAL_WITHIN.search(before) is not None or _LIKED_WITHIN.search(before) is not None
+    if several and not numbers and not (new.changes and _LIKED_WITHIN.search(before)):
         return False
     number, longest = len(beginning) + len(ending), max(len(old.words), len(new.words))
     telling = [word for word in (*beginning, *ending) if word not in _GRAMMAR]
     if new.changes:
-        return number >= _LEAST_ZH - (before[-1] == _PLACED_ZH) and number >= _SOME_ZH * longest and bool(telling)
-    if _DONE_ZH.search("".join(old.words) + "".join(new.words)):
+        return (
+            number >= _LEAST_WITHIN - (before[-1] == _PLACED_WITHIN)
+            and number >= _SOME_WITHIN * longest
+            and bool(telling)
+        )
+    if _DONE_WITHIN.search("".join(old.words) + "".join(new.words)):
         return False
-    if before[-1] == _PLACED_ZH and behind and _INSIDE_ZH.match(behind) is None:
+    if before[-1] == _PLACED_WITHIN and behind and _INSIDE_WITHIN.match(behind) is None:
         # Where somebody does something may be several places.
         return False
-    return number >= _LEAST_SAME_ZH - numbers and number >= _SAME_ZH * longest and len(telling) > 1
+    return number >= _LEAST_SAME_WITHIN - numbers and number >= _SAME_WITHIN * longest and len(telling) > 1

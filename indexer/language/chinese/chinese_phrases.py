@@ -158,4 +158,29 @@ CHINESE_LASTING = Lasting(
     ),
 )
 
-CHINESE_RESTATEMENTS = Restatements()
+CHINESE_RESTATEMENTS = Restatements(
+    numerals="零一二三四五六七八九十百千万半两",
+    counts=(
+        r"第[零一二三四五六七八九十百千万半两\d]+"
+        r"|[零一二三四五六七八九十百千万半两\d]+[点时](?:[一三]刻"
+        r"|[零一二三四五六七八九十百千万半两\d]+分?)?(?!\w*[间候])"
+    ),
+    one_within="(?<=[在是有坐用开])一[家个辆名位只条所间台]",
+    verbs_within=(
+        "在|是|叫|用|由|住|当|做|坐|开|关|停|睡|读|学|喝|吃|写|走|骑|靠|保留|监听|办公|起床|负责|处理"
+        "|审批|到期|位于|属于|要|为|交|穿|收|部署|存|按|每"
+    ),
+    describes_within="^[做个]|[人的]$",
+    long_verbs_within="使用|采用",
+    relative_within="^[一这那某每][个款种位名家台条]",
+    several_within="(?:有|会|买|去|说|认识|支持|养|喜欢|爱|看|放|卖|见|玩|找|能|可以|参加|[将想]要)$",
+    liked_within="喜欢[喝吃用坐]$",
+    done_within="[了过完]",
+    degrees_within="[很更太最]$|非常$|比较$",
+    at_within="(?:挂|藏|存放|存|收|摆|搁|锁|停放|放|位于|停|睡)?在(?!乎|意|线|于|职|学)",
+    inside_within="[里上下中内旁边前后左右外]|目录|文件夹",
+    placed_within="在",
+    day_signs=frozenset("周月日号期"),
+    ordinals=("第",),
+    be_within=("是",),
+)

@@ -11,8 +11,9 @@ from indexer.language.english.english_numerals import ENGLISH_NUMERALS
 from indexer.language.english.english_outcomes import ENGLISH_OUTCOMES
 from indexer.language.english.english_phrases import ENGLISH_PHRASES
 from indexer.language.english.english_recall import ENGLISH_RECALL
+from indexer.language.english.english_restatements import ENGLISH_RESTATEMENTS
 from indexer.language.english.english_salience import ENGLISH_SALIENCE
-from indexer.language.english.english_sameness import ENGLISH_RESTATEMENTS, ENGLISH_SAMENESS
+from indexer.language.english.english_sameness import ENGLISH_SAMENESS
 from indexer.language.english.english_secrets import ENGLISH_SECRETS
 from indexer.language.english.english_statements import ENGLISH_QUESTIONS, ENGLISH_STATEMENTS
 from indexer.language.english.english_wordings import ENGLISH_SCRIPT, ENGLISH_WORDINGS

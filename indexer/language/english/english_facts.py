@@ -102,4 +102,42 @@ ENGLISH_VALUES = Values(
     durations="hrs?|hours?|min|mins|minutes?|secs?|seconds?",
 )
 
-ENGLISH_FRAMES = Frames()
+ENGLISH_FRAMES = Frames(
+    days=(
+        "(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday)s?|(?:january|february|march"
+        r"|april|may|june|july|august|september|october|november|december)(?= \d|[ ,]*$)"
+    ),
+    of_days=(
+        "(?:of )?(?:january|february|march|april|may|june|july|august|september|october|november"
+        "|december)|am|pm|o['’]clock"
+    ),
+    former="(?:up|down) from|instead of|rather than|not|was|were",
+    from_former=r"\bfrom [$€£¥]?\d\S*\s+(?=(?:up |down )?to\b)",
+    changed=(
+        "rose|risen|raised?|increased|lowered|decreased|dropped|fell|fallen|cut|reduced|extended"
+        "|shortened|bumped|climbed|grew|grown|shrank|doubled|halved|pushed|moved|shifted|postponed"
+        "|delayed|deferred|upgraded|changed|set|(?:went|goes|gone) (?:up |down |back )?to|(?:up|down"
+        "|back) (?:at|to)"
+    ),
+    somebody_changed=r"^(?:i|we) (?:have |['’]ve )?(?=\w+(?:ed|ut|et)\b)",
+    now=(
+        "now|currently|nowadays|these days|from now on|going forward|henceforth|today|already|just"
+        "|recently|finally|only"
+    ),
+    light=frozenset(
+        "a an the of to at in on for by from until till as and is are am was were be been being"
+        " has have had do does did up down back will go goes went gone take takes took last lasts"
+        " need needs run runs get gets cost costs stand stands come comes become becomes became".split()
+    ),
+    grammar=frozenset(
+        "a an the of to at in on for by is are am was were be been has have do does did our we us".split()
+    ),
+    done=(
+        r"^(?P<s>\S.{1,50}?) (?P<be>is|are) (?:now )?(?P<done>\w+(?:ed|en|ung|ept|ent|elt|old|ade|un"
+        r"|et|ut|id)) (?P<by>by|from|via|through|with|using|in|at|on) (?P<v>\S.{0,40}?)(?: now"
+        "| these days)?$"
+    ),
+    of_things="(?:the|our|my) ",
+    places=frozenset("in at on with".split()),
+    articles=frozenset("the a an our my".split()),
+)

@@ -1,7 +1,6 @@
 """English words by which two sentences say the same: data alone."""
 
 from indexer.language.base import Sameness
-from indexer.language.fact_tables import Restatements
 
 _SAID = "said|says|stated|states|mentioned|mentions|noted|notes|reported|reports|explained|wrote|pointed out|added"
 ENGLISH_SAMENESS = Sameness(
@@ -65,5 +64,3 @@ ENGLISH_SAMENESS = Sameness(
         "goes".split()
     ),
 )
-
-ENGLISH_RESTATEMENTS = Restatements()
