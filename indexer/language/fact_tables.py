@@ -44,6 +44,21 @@ class Clauses:
     changes_within: str = ""  # the same in a language without spaces
     conjunctions: str = ""  # words that join another clause
     conjunctions_within: str = ""  # the same in a language without spaces
+    item_numerals: str = ""  # numbers of an item of a list, in a script with signs of its own
+    item_numbers: str = ""  # the same, with the signs around them
+    hour_ends: str = ""  # words behind an hour
+    asks: str = ""  # first words of a clause that asks or reminds
+    hedges_written: str = ""  # hedges that are other words with a capital
+    changed_within: str = ""  # words with which a hedge tells of a former value
+    leads: str = ""  # whom or what a clause tells of, in a group
+    leads_within: str = ""  # the same in a language without spaces
+    speakers_within: str = ""  # words for the one who speaks
+    third_person: str = ""  # first words of a clause that tells of somebody else, whom it does not name
+    only_new: str = ""  # first words of a clause that tells only what is new
+    joints: str = ""  # words before a clause that goes on with the one before
+    of_before: str = ""  # first words of a clause that tells of what stands before it
+    roles: frozenset[str] = frozenset()  # labels of the one who speaks that are no name
+    fillers: str = ""  # words at the end of a noun phrase that are of the verb behind it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +85,18 @@ class Nouns:
     grammar: frozenset[str] = frozenset()  # words of grammar alone
     names: frozenset[str] = frozenset()  # keys of a record under which a name stands
     first_person: Mapping[str, str] = field(default_factory=dict)  # words for who listens, as those would say them
+    several: frozenset[str] = frozenset()  # words for one of several
+    described: str = ""  # what somebody is, though it is written as a name
+    holders_within: str = ""  # noun phrases that name somebody by what they are for somebody
+    class_ends: tuple[str, ...] = ()  # see `classes`, at the end of a word
+    particles: str = ""  # signs around a word that are none of it
+    tickets: str = ""  # words before the number of a ticket
+    owners: Mapping[str, str] = field(default_factory=dict)  # words for whose something is, as `pronouns`
+    indefinite: str = ""  # words before a noun that means one of several
+    several_within: tuple[str, ...] = ()  # see `several`
+    favourites: frozenset[str] = frozenset()  # words of `one_of` that stand for liking
+    articles: str = ""  # words before a noun that are none of its name
+    favourites_within: tuple[str, ...] = ()  # see `favourites`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +121,16 @@ class Values:
     about_within: str = ""  # the same in a language without spaces
     about_behind: str = ""  # words behind such a number
     durations: str = ""  # units of a duration of several parts
+    each: str = ""  # words for each of a period, before an amount
+    asides: str = ""  # words behind a value that say what it is for
+    versions: str = ""  # words before the number of a version
+    of: str = ""  # words between an amount and what it is of
+    titles: tuple[str, ...] = ()  # titles behind which a dot ends no value
+    months: str = ""  # beginnings of the names of months before the number of a day
+    when: str = ""  # words of time behind a value
+    denials: tuple[str, ...] = ()  # first words of what is no value
+    not_yet: tuple[str, ...] = ()  # signs before what is not so yet
+    done_signs: str = ""  # the sign behind what is done, of one language
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,48 +33,13 @@ _KINDS = ANY.nouns.kinds
 # Attributes of which "favourite" tells no other thing: "my favourite editor" is my editor.
 CHOSEN = frozenset(_KINDS) | {"framework", "provider", "model", "font"}
 _KIND_OF = {word: kind for kind, words in _KINDS.items() for word in words.replace("|", " ").split()}
-_LONG_STATES = (
-    "in progress", "in review", "in beta", "in alpha", "generally available", "in development", "in testing",
-    "in production", "in staging", "on hold", "up and running", "work in progress", "wip",
-    "code complete", "not started", "rolled back", "shut down", "signed off", "switched off", "turned off", "turned on",
-)  # fmt: skip
-_STATES = (
-    "open opened merged closed done blocked unblocked deployed live paused cancelled canceled shipped finished resolved"
-    " fixed pending active inactive deprecated online offline archived released launched completed complete abandoned"
-    " reopened stalled delayed postponed enabled disabled retired draft drafted submitted published sold planned"
-    " resumed restarted suspended frozen reinstated"
-)
-STATE = "|".join(sorted([*_LONG_STATES, *_STATES.split()], key=len, reverse=True))
 HOLDERS = frozenset("owner lead manager maintainer assignee oncall ceo cto cfo captain".split())
-
-# Roles whose holder changes, and verbs of English clauses with their attributes.
-TITLES = (
-    "owner|maintainer|lead|leader|manager|ceo|cto|cfo|coo|head|director|assignee|captain|president"
-    "|chair|boss|contact|supervisor|dri|on-call"
-)
-ROLE_OF = {"owns": "owner", "owned": "owner", "maintains": "maintainer", "maintained": "maintainer", "leads": "lead",
-            "led": "lead",            "manages": "manager", "managed": "manager", "leader": "lead", "boss": "manager",
-            "supervisor": "manager"}  # fmt: skip
-LEMMAS = {"us": "use", "liv": "location", "bas": "location", "in": "location", "work": "employer",
-           "employ": "employer", "at": "employer",
-           "hav": "have", "has": "have", "smok": "smoke", "driv": "drive", "lov": "like", "lik": "like",
-           "enjoy": "like", "tak": "take",
-           "the owner": "owner", "responsible": "owner", "in charge": "owner"}  # fmt: skip
-NO_EMPLOYER = frozenset("night home scale once nights hours me us you".split())
-
-# Words of jobs.
-JOBS = (
-    "engineer|manager|lead|director|designer|developer|analyst|architect|officer|cto|ceo|cfo|vp|president"
-    "|intern|consultant"
-    "|teacher|professor|nurse|doctor|principal|scientist"
-    "|librarian|lawyer|driver|writer|baker|cook|chef|pilot|waiter|cashier|barista|accountant|student|farmer|plumber"
-    "|electrician|carpenter|painter|researcher|programmer|freelancer|assistant|clerk|translator|editor|therapist|pharmacist"
-)
 
 # Class words say what a thing is, not which: "the billing service" is "billing".
 _CLASS = ANY.nouns.classes
 # "The ticket PAY-9" is PAY-9, but "PR 9" and "bug 9" are two.
 _ISSUES = ANY.nouns.issues
+_CLASS_ENDS, _PARTICLES = ANY.nouns.class_ends, ANY.nouns.particles
 _ISSUE_KEY = lazy_regex(r"(?<![a-z])[a-z]{2,8}-\d", re.IGNORECASE)
 _STOP = ANY.nouns.stop_words
 _ME = ANY.nouns.me
@@ -97,8 +62,8 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def _singular(word: str) -> str:
-    word = word.strip("._-").strip("的")
-    for ending in ("项目", "服务", "套餐"):
+    word = word.strip("._-").strip(_PARTICLES)
+    for ending in _CLASS_ENDS:
         if len(word) > len(ending):
             word = word.removesuffix(ending)
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
@@ -125,36 +90,22 @@ def kind_of(value: str) -> str:
 _SORT_OF = {word: sort for sort, words in ANY.nouns.one_at_a_time.items() for word in words.replace("|", " ").split()}
 _AMOUNT = lazy_regex(
     rf"(?:(?:{ANY.values.least_or_most})\s*)?(?P<money>[$€£¥￥]\s?)?(?:\d[\d.,]*|{ANY.values.numerals})\s*(?P<scal"
-    rf"e>{ANY.values.scales})?\s*(?P<unit>%|°?[a-z]+|[\u4e00-\u9fff]{{1,2}})?(?P<of>\s+of [a-z]+)?(?:\s*(?:/"
+    rf"e>{ANY.values.scales})?\s*(?P<unit>%|°?[a-z]+|[\u4e00-\u9fff]{{1,2}})?(?P<of>\s+(?:{ANY.values.of}) [a-z]+)?"
+    rf"(?:\s*(?:/"
     rf"|{ANY.values.per})\s*[a-z\u4e00-\u9fff]+)?$"
 )
-_EACH = lazy_regex("^每(?:分钟|小时|个月|[晚天日周月年人次秒])(?=\\d)")
+_EACH = lazy_regex(ANY.values.each)
 _PERIOD = lazy_regex(ANY.values.periods)
-_ASIDE = lazy_regex(r"\s+(?:to|with|from|for)\s.*$")
+_ASIDE = lazy_regex(rf"\s+(?:{ANY.values.asides})\s.*$")
 _DATE = lazy_regex(r"\d{1,2}\. ?\d{1,2}\. ?\d{4}|\d{4}\.\d{1,2}\.\d{1,2}")
-_VERSION = lazy_regex(r"(?:version )?v?\d+(?:\.\d+)+(?:[-.]\w+)?$")
+_VERSION = lazy_regex(rf"(?:(?:{ANY.values.versions}) )?v?\d+(?:\.\d+)+(?:[-.]\w+)?$")
 _NUMBERED = lazy_regex(r"v?\d[\d.]*(?: lts)?")
 _MONEY = ANY.nouns.money
-# Of whom or which one has several at a time.
-SEVERAL = frozenset(
-    "friend colleague cousin brother sister child son daughter kid neighbor neighbour pet cat dog hobby goal idea"
-    " problem teammate guest speaker winner member client customer one example answer reason question point way other"
-    " rest best first second third issue bug task note language skill allergy".split()
-)
+SEVERAL = ANY.nouns.several
 
 
 # What somebody is, though it is written as a name is.
-_NOT_A_NAME = lazy_regex(r"^I\b|^\w+(?:ish|ese|ian|ean|ench|erman|utch|wiss|atholic|uslim|hristian|ewish)\b")
-
-
-# What a thing is like, which tells no value of an attribute: "the database is slow".
-DESCRIPTIONS = frozenset(
-    "slow fast big small large huge tiny new old good bad great nice fine down up broken full empty late "
-    "early ready busy loud quiet hot cold warm happy sad angry tired funny tall short long kind nervous "
-    "proud strict friendly sick ill healthy asleep awake alone important useful useless wrong right "
-    "missing gone safe dangerous expensive cheap clean dirty easy hard difficult simple complex stable "
-    "unstable flaky here there away home out back".split()
-)
+_NOT_A_NAME = lazy_regex(ANY.nouns.described)
 
 
 def sort_of(value: str) -> tuple[str, str]:
@@ -185,7 +136,7 @@ _CORRECTS = lazy_regex(ANY.values.corrects, re.IGNORECASE | re.DOTALL)
 _THOUSANDS = lazy_regex(r"(?<=\d),(?=\d{3}(?!\d))")
 _ARROW = lazy_regex("->|=>|→")
 _CUT = lazy_regex(
-    r"\s*(?:[,;(（，；。!！]|(?<!\b[DMdm]r)(?<!\b[Mm]s)(?<!\bMrs)(?<!\b[Ss]t)[.](?=\s|$)"
+    rf"\s*(?:[,;(（，；。!！]|{''.join(f'(?<!{title})' for title in ANY.values.titles)}[.](?=\s|$)"
     rf"|\s[-–—]\s|\b(?:{ANY.values.cuts})\b).*$",
     re.IGNORECASE | re.DOTALL,
 )
@@ -193,20 +144,17 @@ _FRESH = lazy_regex(
     rf"^(?:(?P<now>{ANY.values.fresh})|(?:{ANY.values.lead}))\s*[:：]?\s*(?=\S)",
     re.IGNORECASE,
 )
-_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _LATE = lazy_regex(rf"\s+(?:{ANY.values.late})$", re.IGNORECASE)
 _WHEN = lazy_regex(
-    r"\s+(?:today|yesterday|recently|currently|tonight|(?:last|this|next|past) \w+|earlier this"
-    r" \w+|(?:a|two|three|\d+) \w+"
-    rf" ago|(?:in|on|since|from|by) (?:early |late |mid[- ])?(?:(?:{_MONTHS})\w*|\d{{4}}\S*|q[1-4]|\w+day)\b.*"
-    r"|(?:on|since|from) \d\S*)$",
+    rf"\s+(?:{ANY.values.when})$",
     re.IGNORECASE,
 )
 _QUOTES = "\"'“”‘’「」『』《》`*_ .:：。!！~"
 _NO_VALUE = ANY.nouns.no_values
+_DENIALS, _NOT_YET, _DONE_SIGNS = ANY.values.denials, ANY.values.not_yet, ANY.values.done_signs
 _PART = lazy_regex(rf"[{_HAN}]+|[a-z0-9]+(?:[.:/@+\-][a-z0-9]+)*")
 _HAS_DAY = lazy_regex(
-    rf"\b(?:{_MONTHS})(?:[a-z]{{0,6}})\.? ?\d{{1,2}}|\b\d{{4}}-\d\d?-\d\d?\b|\b\d{{1,2}}/\d{{1,2}}\b"
+    rf"\b(?:{ANY.values.months})(?:[a-z]{{0,6}})\.? ?\d{{1,2}}|\b\d{{4}}-\d\d?-\d\d?\b|\b\d{{1,2}}/\d{{1,2}}\b"
     f"|{ANY.values.days}",
     re.IGNORECASE,
 )
@@ -214,15 +162,11 @@ _HAS_TIME = lazy_regex(rf"(?<![a-z\d])\d{{1,2}}[:.]\d\d(?![a-z\d])|{ANY.values.h
 
 
 def is_holder(noun: str) -> bool:
-    """True if a Chinese noun phrase names somebody by what they are for somebody: 「我的牙医」."""
+    """True if a noun phrase names somebody by what they are for somebody: 「我的牙医」."""
     return _HOLDER.search(noun) is not None
 
 
-_HOLDER = lazy_regex(
-    "(?:我|我们|咱们|他|她|公司|团队|项目|部门|的)(?:的|家)?[\u4e00-\u9fff]{0,4}(?:[者东师长员医]|负责人|联系人|接口人|主持人|经理|总监|医生"
-    "|教练|保姆|主任|律师|助理|主编|老板|上司|领导|管家|阿姨|主席|代表|会计|顾问|导师|班主任)$"
-    "|^新?(?:房东|牙医|班主任|导师|家庭医生|负责人|联系人|接口人|值班人|主理人|经纪人)$"
-)
+_HOLDER = lazy_regex(ANY.nouns.holders_within)
 
 
 def leads_with_day(value: str) -> bool:
@@ -270,15 +214,9 @@ def value_of(text: str, *, keeps_days: bool = False) -> tuple[str, bool]:
         changes, value = changes or bool(fresh["now"]), value[fresh.end() :]
     while late := _LATE.search(value) or (None if keeps_days else _WHEN.search(value)):
         value = value[: late.start()]
-    value = value.strip(_QUOTES).removesuffix("了").casefold().strip(_QUOTES)
+    value = value.strip(_QUOTES).removesuffix(_DONE_SIGNS).casefold().strip(_QUOTES)
     value = " ".join(value.replace("’", "'").split())
-    if (
-        not value
-        or len(value) > 60
-        or len(value.split()) > 8
-        or value in _NO_VALUE
-        or value.startswith(("not ", "n't "))
-    ):
+    if not value or len(value) > 60 or len(value.split()) > 8 or value in _NO_VALUE or value.startswith(_DENIALS):
         return "", changes
     return value, changes
 
@@ -287,7 +225,7 @@ def is_same(first: str, second: str) -> bool:
     """True if two values are one, or one of them only says more: "Lisbon" and "Lisbon, Portugal"."""
     if first == second:
         return True
-    if first.startswith("未") != second.startswith("未"):
+    if first.startswith(_NOT_YET) != second.startswith(_NOT_YET):
         return False
     parts, other_parts = _parts(first), _parts(second)
     if not parts or not other_parts:

@@ -35,13 +35,13 @@ from indexer.types import EVERGREEN
 
 # The number of a list item, which names nothing: "6、", "(1)", "3)", "Step 2:".
 LIST_NUMBER = lazy_regex(
-    r"^(?:[(（\[]?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,4}|[一二三四五六七八九十]{1,3})[)）\]]\s*|\d{1,3}[.．]\s+|\d{1,3}[、．]\s*"
-    r"|[①-⓿❶-➓]\s*|第?[一二三四五六七八九十]{1,3}、\s*|第[一二三四五六七八九十\d]{1,3}[，,：:点]\s*|[#№]\s?\d{1,3}[:.]\s+)+(?=\S)"
+    rf"^(?:[(（\[]?(?:\d{{1,3}}|[a-zA-Z]|[ivx]{{1,4}}|{ANY.clauses.item_numerals})[)）\]]\s*|\d{{1,3}}[.．]\s+"
+    rf"|\d{{1,3}}[、．]\s*|[①-⓿❶-➓]\s*|{ANY.clauses.item_numbers}|[#№]\s?\d{{1,3}}[:.]\s+)+(?=\S)"
 )
 _KEY = r"[^:：=→\n]{1,60}?\s*(?:[:：=→]|->|=>)(?!//)"
 KEYED = lazy_regex(rf"^\s*{_KEY}\s*\S")
 _LABELLED = lazy_regex(rf"^\s*(?P<label>[^:：=→\n]{{1,40}}?)\s*(?:[:：→]\s+|：|->\s*|=>\s*|/\s+)(?={_KEY}\s*\S)")
-_NO_LABEL = lazy_regex(r"[\W\d_]*(?:[ap]m|uhr|h)?[\W\d_]*", re.IGNORECASE)
+_NO_LABEL = lazy_regex(rf"[\W\d_]*(?:{ANY.clauses.hour_ends}|h)?[\W\d_]*", re.IGNORECASE)
 _SENTENCE = lazy_regex(r"[.!?。！？;；]\s*\S|[,，].*[,，]|[。！？?!;；]$")
 _MOST_LABEL_CHARS, _MOST_LABEL_WORDS = 60, 6
 _BRACKETS = lazy_regex(r"[(（](?P<aside>[^()（）]{1,40})[)）]\s*[.。]?$")
@@ -142,15 +142,14 @@ _SPLIT = lazy_regex(
 )
 _QUESTION = lazy_regex(rf"[?？]\s*$|{ANY.clauses.reported_or_asked}")
 _ASKS = lazy_regex(
-    r"^(?:what|where|who|whose|when|which|how|why|do|does|did|is|are|can|could|will|should|has|have|todo|ask|remind"
-    r"|remember to|check|verify|confirm|find out)\b(?!:)",
+    rf"^(?:{ANY.clauses.asks})\b(?!:)",
     re.IGNORECASE,
 )
 # Not the case, not yet, no longer, only at times, or beside something else.
 _HEDGED = lazy_regex(rf"\b(?:{ANY.clauses.hedges})\b")
-_MAY = lazy_regex(r"\bmay\b")
+_HEDGED_WRITTEN = lazy_regex(rf"\b(?:{ANY.clauses.hedges_written})\b")
 _HEDGED_WITHIN = lazy_regex(ANY.clauses.hedges_within)
-_FROM_FORMER = lazy_regex("从|由|改|换|变|调整")
+_FROM_FORMER = lazy_regex(ANY.clauses.changed_within)
 _CORRECTION = lazy_regex(
     rf"^(?:\W{{0,3}}(?:{ANY.clauses.corrections})\s*(?:\([^)]{{1,20}}\))?[:：,，—–-]?\s*)+(?=\S)",
     re.IGNORECASE,
@@ -172,7 +171,7 @@ _NO_TOPIC = frozenset(
 # The number of a chapter, which names nothing; "Bug 13" is named by its own.
 _ORDINAL = lazy_regex(r"^\s*(?:\d+(?:\.\d+)*[.)、:：]?\s+|\d+[.)、])|\b(?:19|20)\d\d\b")
 _CODE = lazy_regex(r"[\w]+", re.UNICODE)
-_TICKET = lazy_regex(r"(?:pr|issue|ticket|bug|task|mr|story)\W{0,2}[\w-]*\d|#\d", re.IGNORECASE)
+_TICKET = lazy_regex(rf"(?:{ANY.nouns.tickets})\W{{0,2}}[\w-]*\d|#\d", re.IGNORECASE)
 _NOT_SAME = lazy_regex(rf"^\W*(?:{ANY.clauses.not_same})\s*[:：]\s*(?P<both>.+)$", re.IGNORECASE)
 _BETWEEN = lazy_regex(
     rf"\s+(?:{ANY.clauses.between}|/|\||&|<>)\s+|\s*(?:{ANY.clauses.between_within}|，|、|；|;)\s*(?=[\"“「『'‘]"
@@ -201,24 +200,19 @@ class Facts:
 
 _NOTHING = Facts()
 # Of whom or what a clause tells, for one behind it that names nobody: "my sister moved out and lives in Bonn".
-_LEAD = lazy_regex(
-    r"((?:[Mm]y|[Oo]ur|[Tt]he|[Hh]is|[Hh]er|[Tt]heir) [a-z]+|[A-Z][a-z]+)"
-    r"(?= (?:[a-z]+ed|left|got|gave|sold|bought|took|quit|lost|had|is|has)\b)"
-)
+_LEAD = lazy_regex(ANY.clauses.leads)
 _GROUP = frozenset({WE})
+_ROLES = ANY.clauses.roles
 # The same in Chinese, where the clause behind a comma often names nobody: 「奶奶换号了，新电话是…」. Behind any other
 # such a clause tells of somebody who is not known.
-_LEAD_ZH = lazy_regex(
-    "^([^，,。]{1,14}?)(?:已经?|刚刚?|最近|上周|上个月|又|都)*"
-    "(?:换人|换号码?|换工作|换手机|换房|换车|搬家|离职|辞职|跳槽|退休|毕业|转学|升职|[变换改涨降卖])了?$"
-)
+_LEAD_WITHIN = lazy_regex(ANY.clauses.leads_within)
 _HAN = lazy_regex("[\u4e00-\u9fff]")
-_OF_ME = lazy_regex("[我咱]|用户")
+_OF_ME = lazy_regex(ANY.clauses.speakers_within)
 _SPEAKS = lazy_regex(ANY.clauses.speaks)
 # "…, now lives in Bonn": not whoever says "I".
-_THIRD = lazy_regex(r"(?:now |currently |then )?(?:is|has|[a-z]{3,}s)\b")
-_ONLY_NEW = lazy_regex("^(?:现在|如今|目前|新的|已经?)?(?:是|为|改[成为到]|换[成到]|变[成为]|[涨降升]到)")
-_JOINS = lazy_regex(r"\s*[,，、]|\s+(?:and|but|so|then)\b")
+_THIRD = lazy_regex(ANY.clauses.third_person)
+_ONLY_NEW = lazy_regex(ANY.clauses.only_new)
+_JOINS = lazy_regex(rf"\s*[,，、]|\s+(?:{ANY.clauses.joints})\b")
 
 
 @lru_cache(maxsize=4_096)
@@ -323,9 +317,7 @@ def _year_of(heading: tuple[str, ...], path: str) -> int:
 def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> Iterator[Claim]:
     if label and _is_key(label):
         label = None
-    speaker = (
-        words_of(label) if label and label.casefold() not in ("user", "human", "assistant", "用户") else frozenset({ME})
-    )
+    speaker = words_of(label) if label and label.casefold() not in _ROLES else frozenset({ME})
     if label and text.casefold().startswith(label.casefold()):
         text = text[len(label) :].lstrip(":： ")
     keys = speaker - {ME}
@@ -342,8 +334,8 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
         since = day if not said_text else None
         if not said_text:
             continue
-        is_chinese = not said_text.isascii() and _HAN.search(said_text) is not None
-        is_unnamed = _OF_ME.search(said_text) is None if is_chinese else _THIRD.match(said_text) is not None
+        is_unspaced = not said_text.isascii() and _HAN.search(said_text) is not None
+        is_unnamed = _OF_ME.search(said_text) is None if is_unspaced else _THIRD.match(said_text) is not None
         nobody = goes_on and not ours and is_unnamed
         if nobody and lead and _ONLY_NEW.match(said_text):
             said_text, nobody = lead + said_text, False
@@ -374,8 +366,8 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
             owner=owner,
         )
         sentence_changes = changes
-        found_match = (_LEAD_ZH if is_chinese else _LEAD).match(said_text)
-        lead = found_match[1] if found_match else ""
+        found_match = (_LEAD_WITHIN if is_unspaced else _LEAD).match(said_text)
+        lead = found_match[found_match.lastindex or 0] if found_match else ""
         if not before and (lead or _SPEAKS.match(said_text)):
             before = clause.subject_of(lead) or before if lead else speaker
         for claim in framed_claims(clause, changes=changes, denied_statement=ended_in):
@@ -481,7 +473,7 @@ def _within_day(text: str, start: int, end: int) -> bool:
 
 _MONTH = lazy_regex(rf"(?:{'|'.join({name for names in ANY.days.months for name in names.split()})})\b", re.IGNORECASE)
 # Of whom a clause tells stands before it: 「孙志宏是我的同事，其年龄是39岁」.
-_OF_BEFORE = lazy_regex("其(?!他|实|中|余)|它们?的")
+_OF_BEFORE = lazy_regex(ANY.clauses.of_before)
 _BAR = lazy_regex(r"\s[—–|]\s")
 
 
@@ -496,7 +488,7 @@ def _is_open(text: str) -> bool:
     if _asks(text):
         return True
     lowered_text = text.lower()
-    if _HEDGED.search(_without_aside(lowered_text)) or ("may" in text and _MAY.search(text)):
+    if _HEDGED.search(_without_aside(lowered_text)) or _HEDGED_WRITTEN.search(text):
         return True
     if text.isascii():
         return False

@@ -174,24 +174,23 @@ def _looked_up_by(wording: str, script: Script) -> set[str]:
 
 
 _PRONOUNS = ANY.nouns.pronouns
-_THEIRS = lazy_regex(r"(his|her|their|its|your)\s+(?=\S)", re.IGNORECASE)
-_OWNERS = {"his": "@he", "her": "@she", "their": "@they", "its": "@it", "your": "@you"}
+_THEIRS = lazy_regex(rf"({'|'.join(ANY.nouns.owners)})\s+(?=\S)", re.IGNORECASE)
+_OWNERS = ANY.nouns.owners
 _FORMER = lazy_regex(ANY.nouns.former, re.IGNORECASE)
 _NEW = lazy_regex(ANY.nouns.new, re.IGNORECASE)
 _OF = lazy_regex(rf"^(?P<a>.+?)\s+(?P<by>{ANY.nouns.of})\s+(?P<s>.+)$", re.IGNORECASE)
-_A_NOUN = lazy_regex(r"(?:now )?an? ", re.IGNORECASE)
+_A_NOUN = lazy_regex(ANY.nouns.indefinite, re.IGNORECASE)
 _MOST_VALUE_CHARS = 48
 # Attributes that a day or an hour may be said of; where another noun has one, it is the thing that takes place then.
 TIMELY = frozenset("day time deadline birthday cadence status interval length hours".split())
-_SEVERAL_ZH = tuple("爱好 朋友 同事 孩子 儿子 女儿 问题 想法 优点 缺点 理由 原因 目标 梦想 建议 之一 任务".split())
-_FAVOURITE = frozenset({"favorite", "favourite", "preferred", "usual"})
-_ARTICLE = lazy_regex(r"^(?:the|our|my)\s+", re.IGNORECASE)
+_SEVERAL_WITHIN = ANY.nouns.several_within
+_FAVOURITES_WITHIN = ANY.nouns.favourites_within
+_FAVOURITE = ANY.nouns.favourites
+_ARTICLE = lazy_regex(rf"^(?:{ANY.nouns.articles})\s+", re.IGNORECASE)
 _DEFINITE = lazy_regex(ANY.nouns.definite, re.IGNORECASE)
 _IDENTIFIER = lazy_regex(r"\w+(?:[_.]\w+)+|[a-z]+[A-Z]\w*")
 _FILLER = lazy_regex(
-    r"(?:^|\s+)(?:has|have|had|is|are|am|was|were|be|been|being|got|gets|will|just|recently|finally"
-    r"|now|currently|officially"
-    r"|already|still|really|actually|then|both|all|['’](?:ve|s|m|re|d|ll))$|['’](?:ve|s|m|re|d|ll)$",
+    ANY.clauses.fillers,
     re.IGNORECASE,
 )
 
@@ -370,11 +369,11 @@ class Clause:
             yield self.claim(subject, "who", value, changes=new)
         elif (is_key or is_set) and (is_set or _IDENTIFIER.fullmatch(noun.strip())):
             yield self.claim(subject, "setting", value, changes=new)
-            if _is_short_chinese(noun, value):
+            if _is_short_unspaced(noun, value):
                 yield self.claim(subject, "what", value, changes=new, single=False)
         elif definite and is_written_as_name(text) and _last_word(noun) not in SEVERAL:
             yield self.claim(subject, "who", value, changes=new)
-        elif definite and (_A_NOUN.match(text) or _is_short_chinese(noun, value)) and len(text.split()) <= 4:
+        elif definite and (_A_NOUN.match(text) or _is_short_unspaced(noun, value)) and len(text.split()) <= 4:
             yield self.claim(subject, "what", value, changes=new, single=False)
 
     def toggle(self, subject: frozenset[str], attribute: str, value: str, *, on: bool, changes: bool = False) -> Claim:
@@ -417,10 +416,10 @@ def is_nobody(noun: str) -> bool:
     return _NOBODY.search(noun) is not None and not (noun[0] in "这那" and "的" in noun)
 
 
-def _is_short_chinese(noun: str, value: str) -> bool:
+def _is_short_unspaced(noun: str, value: str) -> bool:
     """True for 「我的车」 and 「斯柯达」, but not for one of several or for what something is like."""
     fits = "的" in noun and len(value) <= 8
-    return fits and not value.endswith("的") and not noun.endswith(_SEVERAL_ZH)
+    return fits and not value.endswith("的") and not noun.endswith(_SEVERAL_WITHIN)
 
 
 def _last_word(noun: str) -> str:
@@ -462,7 +461,7 @@ def _head(noun: str) -> tuple[str, str]:
         return f"favourite {words[-1]}" if chosen_word.startswith("favo") else words[-1], " ".join(
             word for word in words[:-1] if not word.startswith("favo")
         )
-    mark = next((mark for mark in ("最喜欢的", "最爱的", "默认", "首选") if mark in lowered_text), "")
+    mark = next((mark for mark in _FAVOURITES_WITHIN if mark in lowered_text), "")
     if mark and len(lowered_text) > len(mark):
         before, _, after = lowered_text.partition(mark)
         return f"favourite {after}", before

@@ -381,6 +381,7 @@ GERMAN = Language(
             "vielleicht|würde|würden|könnte|könnten|möchte|möchten|überlege|überlegen|planen|früher|damals"
             "|sollte|eventuell|wahrscheinlich|manchmal|gelegentlich|außerdem|zusätzlich|ehemalige[rsn]?"
         ),
+        hour_ends="uhr",
     ),
     nouns=Nouns(
         former=r"^(?:der |die |das |meine? |unsere? )?(?:alte|frühere|ehemalige|vorige|letzte|nächste|andere)[rsnm]?\b",

@@ -8,15 +8,10 @@ from collections.abc import Callable, Iterator, Set
 from functools import cache
 
 from indexer.common.patterns import lazy_regex
+from indexer.language.english.english_nouns import DESCRIPTIONS, JOBS, NO_EMPLOYER, ROLE_OF, STATE, TITLES
 from indexer.language.english.english_wordings import ENGLISH_SCRIPT, ENGLISH_WORDINGS
 from indexer.language.fact_words import (
-    DESCRIPTIONS,
-    JOBS,
     ME,
-    NO_EMPLOYER,
-    ROLE_OF,
-    STATE,
-    TITLES,
     WE,
     is_day,
     is_time,

@@ -60,6 +60,24 @@ ENGLISH_CLAUSES = Clauses(
     between=r"and|vs\.?",
     changes=("now|currently|nowadays|these days|from now on|going forward|henceforth|already|any ?more|instead"),
     conjunctions="because|since|so|but|while|whereas|although|though|if|unless|when|which",
+    hour_ends="[ap]m",
+    asks=(
+        "what|where|who|whose|when|which|how|why|do|does|did|is|are|can|could|will|should|has|have"
+        "|todo|ask|remind|remember to|check|verify|confirm|find out"
+    ),
+    hedges_written="may",
+    leads=(
+        "((?:[Mm]y|[Oo]ur|[Tt]he|[Hh]is|[Hh]er|[Tt]heir) [a-z]+|[A-Z][a-z]+)(?= (?:[a-z]+ed|left|got"
+        r"|gave|sold|bought|took|quit|lost|had|is|has)\b)"
+    ),
+    third_person=r"(?:now |currently |then )?(?:is|has|[a-z]{3,}s)\b",
+    joints="and|but|so|then",
+    roles=frozenset("user human assistant".split()),
+    fillers=(
+        r"(?:^|\s+)(?:has|have|had|is|are|am|was|were|be|been|being|got|gets|will|just|recently"
+        "|finally|now|currently|officially|already|still|really|actually|then|both|all|['’](?:ve|s|m"
+        "|re|d|ll))$|['’](?:ve|s|m|re|d|ll)$"
+    ),
 )
 
 
@@ -100,6 +118,17 @@ ENGLISH_VALUES = Values(
     ),
     about_behind=r"\bor so\b|\bodd\b|\bish\b",
     durations="hrs?|hours?|min|mins|minutes?|secs?|seconds?",
+    asides="to|with|from|for",
+    versions="version",
+    of="of",
+    titles=(r"\b[DMdm]r", r"\b[Mm]s", r"\bMrs", r"\b[Ss]t"),
+    months="jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec",
+    when=(
+        r"today|yesterday|recently|currently|tonight|(?:last|this|next|past) \w+|earlier this \w+|(?:a"
+        r"|two|three|\d+) \w+ ago|(?:in|on|since|from|by) (?:early |late |mid[- ])?(?:(?:jan|feb|mar"
+        r"|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*|\d{4}\S*|q[1-4]|\w+day)\b.*|(?:on|since|from) \d\S*"
+    ),
+    denials=("not ", "n't "),
 )
 
 ENGLISH_FRAMES = Frames(

@@ -208,4 +208,57 @@ ENGLISH_NOUNS = Nouns(
         "you": "I",
         "the user": "I",
     },
+    several=frozenset(
+        "friend colleague cousin brother sister child son daughter kid neighbor neighbour pet cat"
+        " dog hobby goal idea problem teammate guest speaker winner member client customer one"
+        " example answer reason question point way other rest best first second third issue bug"
+        " task note language skill allergy".split()
+    ),
+    described=r"^I\b|^\w+(?:ish|ese|ian|ean|ench|erman|utch|wiss|atholic|uslim|hristian|ewish)\b",
+    tickets="pr|issue|ticket|bug|task|mr|story",
+    owners={"his": "@he", "her": "@she", "their": "@they", "its": "@it", "your": "@you"},
+    indefinite="(?:now )?an? ",
+    favourites=frozenset({"favorite", "favourite", "preferred", "usual"}),
+    articles="the|our|my",
+)
+
+_LONG_STATES = (
+    "in progress", "in review", "in beta", "in alpha", "generally available", "in development", "in testing",
+    "in production", "in staging", "on hold", "up and running", "work in progress", "wip",
+    "code complete", "not started", "rolled back", "shut down", "signed off", "switched off", "turned off", "turned on",
+)  # fmt: skip
+_STATES = (
+    "open opened merged closed done blocked unblocked deployed live paused cancelled canceled shipped finished resolved"
+    " fixed pending active inactive deprecated online offline archived released launched completed complete abandoned"
+    " reopened stalled delayed postponed enabled disabled retired draft drafted submitted published sold planned"
+    " resumed restarted suspended frozen reinstated"
+)
+STATE = "|".join(sorted([*_LONG_STATES, *_STATES.split()], key=len, reverse=True))
+
+# Roles whose holder changes, and verbs of English clauses with their attributes.
+TITLES = (
+    "owner|maintainer|lead|leader|manager|ceo|cto|cfo|coo|head|director|assignee|captain|president"
+    "|chair|boss|contact|supervisor|dri|on-call"
+)
+ROLE_OF = {"owns": "owner", "owned": "owner", "maintains": "maintainer", "maintained": "maintainer", "leads": "lead",
+            "led": "lead",            "manages": "manager", "managed": "manager", "leader": "lead", "boss": "manager",
+            "supervisor": "manager"}  # fmt: skip
+NO_EMPLOYER = frozenset("night home scale once nights hours me us you".split())
+
+# Words of jobs.
+JOBS = (
+    "engineer|manager|lead|director|designer|developer|analyst|architect|officer|cto|ceo|cfo|vp|president"
+    "|intern|consultant"
+    "|teacher|professor|nurse|doctor|principal|scientist"
+    "|librarian|lawyer|driver|writer|baker|cook|chef|pilot|waiter|cashier|barista|accountant|student|farmer|plumber"
+    "|electrician|carpenter|painter|researcher|programmer|freelancer|assistant|clerk|translator|editor|therapist|pharmacist"
+)
+
+# What a thing is like, which tells no value of an attribute: "the database is slow".
+DESCRIPTIONS = frozenset(
+    "slow fast big small large huge tiny new old good bad great nice fine down up broken full empty late "
+    "early ready busy loud quiet hot cold warm happy sad angry tired funny tall short long kind nervous "
+    "proud strict friendly sick ill healthy asleep awake alone important useful useless wrong right "
+    "missing gone safe dangerous expensive cheap clean dirty easy hard difficult simple complex stable "
+    "unstable flaky here there away home out back".split()
 )
