@@ -2,8 +2,9 @@
 
 from indexer.language.base import Language
 from indexer.language.english.english_authorship import ENGLISH_AUTHORSHIP
+from indexer.language.english.english_clauses import ENGLISH_CLAUSES
 from indexer.language.english.english_days import ENGLISH_DAYS
-from indexer.language.english.english_facts import ENGLISH_CLAUSES, ENGLISH_FRAMES, ENGLISH_VALUES
+from indexer.language.english.english_facts import ENGLISH_FRAMES, ENGLISH_VALUES
 from indexer.language.english.english_labels import ENGLISH_LABELS, ENGLISH_NAMES, ENGLISH_UNITS
 from indexer.language.english.english_lasting import ENGLISH_LASTING
 from indexer.language.english.english_nouns import ENGLISH_NOUNS
