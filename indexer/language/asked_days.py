@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from indexer.common.patterns import lazy_regex
 from indexer.language.dates import (
-    CHINESE_YEAR,
+    SIGNED_MONTH,
     WEEKDAY_NAMES,
     WEEKDAY_SHORT,
     Day,
     WrittenDay,
-    chinese_year,
     is_on_calendar,
     keys_of_day,
     number_of,
     written_days,
+    year_of_signs,
 )
 from indexer.language.languages import language_of
 from indexer.language.tables import ANY, LANGUAGES
@@ -54,24 +54,23 @@ _Reader = Callable[[re.Match[str], dt.date], Stretch | None]
 _LONE_MONTHS = ANY.days.lone_months
 _MONTH = lazy_regex(r"\b(" + "|".join(sorted(_LONE_MONTHS, key=len, reverse=True)) + r")\b\.?", re.IGNORECASE)
 # "may" and "march" are verbs too: as months they stand beside a number or behind a preposition.
-_VERBS = {"may", "march", "mar"}
-_BESIDE = lazy_regex(
-    r"(?:\b(?:in|on|of|since|until|by|during|last|next|this|early|late|mid|before|after)|\d(?:st|nd|rd|th)?)\s*$", re.I
-)
+_VERBS = ANY.days.ambiguous_months
+_BESIDE = lazy_regex(rf"(?:\b(?:{ANY.days.before_months})|\d(?:{ANY.days.ordinal_ends})?)\s*$", re.I)
 _BESIDE_CHARS = 24
 _BEHIND = lazy_regex(r"\s*(?:\d|,\s*\d)")
 _YEAR = lazy_regex(r"(?<!\d)((?:19|20)\d\d)(?!\d)")
 # More days of one month: "May 7 and 8", "on 7, 8 and 9 May".
-_DAYS_BEHIND = lazy_regex(r"\s?(?:,|and|or|to|&|-|–)\s?(\d{1,2})(?:st|nd|rd|th)?(?![\d%A-Za-z]|[:.]\d)")
-_DAYS_BEFORE = lazy_regex(r"(?<![\d:.-])(\d{1,2})(?:st|nd|rd|th)?\s?(?:,|and|or|to|&|-|–)\s?\Z")
-_SHORT_DAY = lazy_regex(r"(?<![\w.,])(\d{1,2})\. ?(\d{1,2})\.(?!\w)|\bon (\d{1,2})/(\d{1,2})(?![\w/])")
+_AND, _END = f"(?:,|{ANY.days.day_joints}|&|-|–)", f"(?:{ANY.days.ordinal_ends})"
+_DAYS_BEHIND = lazy_regex(rf"\s?{_AND}\s?(\d{{1,2}}){_END}?(?![\d%A-Za-z]|[:.]\d)")
+_DAYS_BEFORE = lazy_regex(rf"(?<![\d:.-])(\d{{1,2}}){_END}?\s?{_AND}\s?\Z")
+_SHORT_DAY = lazy_regex(
+    rf"(?<![\w.,])(\d{{1,2}})\. ?(\d{{1,2}})\.(?!\w)|\b(?:{ANY.days.short_leads}) (\d{{1,2}})/(\d{{1,2}})(?![\w/])"
+)
 
-# --- Chinese and Korean ------------------------------------------------------------------------------------------
+# --- parts with signs ------------------------------------------------------------------------------------------
 
 # Months alone. Not those of a stretch of time, as in "三个月", nor moon cakes.
-_EASTERN_MONTH = lazy_regex(
-    rf"(?:({CHINESE_YEAR})\s*[年년]\s*)?(?<![\d一二三四五六七八九十])(\d{{1,2}}|十[一二]?|[一二三四五六七八九])\s*[月월](?![饼餅亮])"
-)
+_SIGNED_MONTH = lazy_regex(SIGNED_MONTH)
 _UNIT_DAYS = {"hour": 0, "day": 1, "week": 7, "fortnight": 14, "month": 30, "year": 365}
 # A bare weekday is one gone by where the question speaks of what was.
 _PAST = lazy_regex(rf"\b(?:{ANY.days.past})\b", re.IGNORECASE)
@@ -143,9 +142,9 @@ def asked_days(question: str, today: dt.date) -> AskedDays:
         months.add(month)
         years |= {year} if year else set()
         days |= {day for _, _, day in _days_of(question, each_day)}
-    for match in _EASTERN_MONTH.finditer(question):
-        months.add(number_of(match[2]))
-        years |= {chinese_year(match[1])} if match[1] else set()
+    for match in _SIGNED_MONTH.finditer(question):
+        months.add(number_of(match["month"]))
+        years |= {year_of_signs(match["year"])} if match["year"] else set()
     for first, second in _short_days(question):
         months.add(second)
         days.add(first)
@@ -238,9 +237,11 @@ def without_days(question: str) -> AskedWords:
     return AskedWords(question, tuple(dict.fromkeys(keys)), True)
 
 
-_WEEKDAY_BEFORE = lazy_regex(rf"\b(?:{'|'.join((*WEEKDAY_NAMES, WEEKDAY_SHORT))})\.?,? (?:the )?\Z", re.IGNORECASE)
+_WEEKDAY_BEFORE = lazy_regex(
+    rf"\b(?:{'|'.join((*WEEKDAY_NAMES, WEEKDAY_SHORT))})\.?,? (?:(?:{ANY.days.articles}) )?\Z", re.IGNORECASE
+)
 _MOST_BEFORE = 24
-_PARTICLE = lazy_regex("(?:에는?|의|날)")
+_PARTICLE = lazy_regex(f"(?:{ANY.days.particles})")
 
 
 def _widen(question: str, day: WrittenDay, more: bool) -> Stretch:

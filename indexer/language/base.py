@@ -290,6 +290,37 @@ class Days:
     onwards: str = ""  # words behind such a day
     near: str = ""  # words for a day by today or by its place in the week
     near_within: str = ""  # the same, without borders of words
+    short_weekdays: str = ""  # short names of weekdays, as they are written
+    digits: str = ""  # signs of the digits from zero, of one language
+    weekday_signs: str = ""  # signs behind `week`
+    clock_joints: str = ""  # words between an hour and its day
+    other_ends: str = ""  # other ends of the number of a day, before the name of its month
+    before_month: str = ""  # other words between a day and its month
+    before_year: str = ""  # words before the year of a day
+    articles: str = ""  # words before the number of a day
+    numeral_signs: str = ""  # signs of numbers in a script with signs of its own
+    month_numerals: str = ""  # numbers of months in such a script
+    year_marks: str = ""  # signs behind a year in a sentence
+    month_marks: str = ""  # the same behind a month
+    day_marks: str = ""  # the same behind a day
+    ambiguous_months: frozenset[str] = frozenset()  # names of months that are other words, too
+    time_words: frozenset[str] = frozenset()  # words that speak of a time
+    time_units: frozenset[str] = frozenset()  # words that do so in company
+    time_companions: frozenset[str] = frozenset()  # words of such company
+    hour_words: frozenset[str] = frozenset()  # words behind an hour, and parts of them
+    time_phrases: str = ""  # phrases of units of time with their company
+    calendar_leads: str = ""  # words before a month or a weekday
+    time_signs: str = ""  # characters of which each of the next has one
+    time_words_within: str = ""  # words that speak of a time, in a language without spaces
+    clock_signs: str = ""  # signs behind an hour
+    half_signs: str = ""  # signs of a half behind those
+    minute_signs: str = ""  # signs behind the minutes
+    before_months: str = ""  # words before the name of a month that is another word, too
+    day_joints: str = ""  # words between the numbers of several days
+    short_leads: str = ""  # words before a month and a day in digits
+    particles: str = ""  # particles behind a day
+    title_words: frozenset[str] = frozenset()  # words of a day in a title, beside names of months and weekdays
+    title_signs: str = ""  # signs of a day in a title
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,6 +376,19 @@ class Numerals:
     day_leads: str = ""  # words before the number of a day
     day_ends: str = ""  # ends of such a number
     shares: str = ""  # words between a part and the whole, with their blanks
+    minute_words: Mapping[str, int] = field(default_factory=dict)  # minutes in words, before the hour
+    minute_units: str = ""  # units of such minutes
+    minute_ways: Mapping[str, int] = field(default_factory=dict)  # words behind them; -1 for before the hour
+    half_hours: str = ""  # words before an hour of which half has gone by
+    full_hours: str = ""  # words behind a full hour
+    minutes_behind: str = ""  # minutes in words, behind the hour
+    no_hours: str = ""  # words behind two such numbers that are no time of day
+    day_hours: str = ""  # words behind four digits of a time of day
+    clock_within: str = ""  # times of day, in groups before, lack, hour, part and minute
+    clock_parts: Mapping[str, int] = field(default_factory=dict)  # minutes, by the words behind an hour
+    articles: str = ""  # words that stand for one of a large number
+    joints: str = ""  # words within a number
+    halves: frozenset[str] = frozenset()  # words for a half
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

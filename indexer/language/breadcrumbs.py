@@ -14,6 +14,7 @@ from itertools import islice
 from indexer.common.patterns import lazy_regex
 from indexer.language.dates import MONTH_NUMBERS, WEEKDAY_NAMES, clock_spans, day_spans, heading_day
 from indexer.language.ornaments import ornament
+from indexer.language.tables import ANY
 from indexer.types import EVERGREEN, Passage
 
 # Characters of a breadcrumb in a vector; a longer one would say more than the passage itself.
@@ -26,10 +27,8 @@ _LETTER = lazy_regex(r"[^\W\d_]")
 _LETTER_OR_DIGIT = lazy_regex(r"[^\W_]")
 _NAME_WORDS = lazy_regex(r"\w+")
 _MARKS = " ,.;:()[]|·–—-"
-_WORDS = lazy_regex(r"[^\W\d_年月日号號年월일요周週星期礼禮拜一二三四五六天月火水木金土년수화목금토曜()]{2,}")
-_OF_A_DAY = frozenset(
-    (*MONTH_NUMBERS, *WEEKDAY_NAMES, *"mon tue tues wed thu thur thurs fri sat sun st nd rd th".split())
-)
+_WORDS = lazy_regex(rf"[^\W\d_{ANY.days.title_signs}()]{{2,}}")
+_OF_A_DAY = frozenset((*MONTH_NUMBERS, *WEEKDAY_NAMES, *ANY.days.title_words))
 _HOUR = lazy_regex(r"(?:[01]?[0-9]|2[0-3])[:.][0-5][0-9](?::[0-5][0-9])?(?:\s*[AaPp][Mm])?")
 # Words that a name has beside those of its title, and names that say nothing of what is in the file.
 _COPY = lazy_regex(r"\.sync-conflict-.*$|\s*\([^()]*conflict[^()]*\)|\s+\(\d{1,3}\)$|\s+-\s+Copy$")

@@ -30,27 +30,26 @@ STATED_HOLDS = dt.timedelta(hours=24)
 MONTH_NAMES = tuple(LANGUAGES[0].days.months[0].split())
 WEEKDAY_NAMES = tuple(name for name in LANGUAGES[0].days.weekdays if name.endswith("day"))
 MONTH_NUMBERS = LANGUAGES[0].days.lone_months
-# Written with a capital only: "sat" and "sun" are words.
-WEEKDAY_SHORT = "Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun"
-CHINESE_WEEK = f"(?:{ANY.days.week})"
+WEEKDAY_SHORT = ANY.days.short_weekdays
+_WEEK = f"(?:{ANY.days.week})"
 
 # --- numbers with signs of their own -----------------------------------------------------------------------------
 
-_DIGITS = "〇一二三四五六七八九"
+_DIGITS = ANY.days.digits
 NUMERAL = f"(?:{ANY.days.numerals})"
-CHINESE_YEAR = f"(?:{ANY.days.year_numerals})"
+YEAR_NUMERAL = f"(?:{ANY.days.year_numerals})"
 
 
 def number_of(text: str) -> int:
-    """Value of a number below a hundred, in digits or in Chinese."""
+    """Value of a number below a hundred, in digits or in signs of a script."""
     if text.isdecimal():
         return int(text)
     tens, ten, this_text = text.replace("两", "二").replace("兩", "二").rpartition("十")
     return 10 * (_DIGITS.index(tens) if tens else len(ten)) + (_DIGITS.index(this_text) if this_text else 0)
 
 
-def chinese_year(text: str) -> int:
-    """A year, in digits or in Chinese."""
+def year_of_signs(text: str) -> int:
+    """A year, in digits or in signs of a script."""
     if text.isdecimal():
         return int(text)
     return int("".join(str(_DIGITS.index("〇" if digit in "零○" else digit)) for digit in text))
@@ -61,7 +60,7 @@ _LOOK_CHARS = 96
 _MONTH_NAME = f"(?:{'|'.join(sorted(MONTH_NUMBERS, key=len, reverse=True))})"
 _DAY_NAME = (
     rf"(?:(?:{'|'.join((*WEEKDAY_NAMES, WEEKDAY_SHORT))})\b\.?,?[ ]"
-    rf"|{CHINESE_WEEK}[一二三四五六日天][ ,，]?)"
+    rf"|{_WEEK}(?:{ANY.days.weekday_signs})[ ,，]?)"
 )
 _ORDINAL_END, _OF_MONTH = f"(?:{ANY.days.ordinal_ends})", f"(?:{ANY.days.of_month})"
 _YEAR_SIGN, _MONTH_SIGN = f"(?:{ANY.days.year_signs})", f"(?:{ANY.days.month_signs})"
@@ -78,7 +77,9 @@ _DAY = (
     rf"|(?P<m5>{_MONTH_NAME})\.?[ ](?P<d5>[0-9]{{1,2}}){_ORDINAL_END}?,?[ ](?P<y5>[0-9]{{4}})(?![0-9]))"
 )
 _BRACKETED = lazy_regex(
-    rf"\s*[\[(（【〔](?:{_CLOCK}(?:,|[ ]on)?[ ])?{_DAY_NAME}?{_DAY}[^\])）】〕\n]{{0,40}}[\])）】〕]", re.IGNORECASE
+    rf"\s*[\[(（【〔](?:{_CLOCK}(?:,|[ ](?:{ANY.days.clock_joints}))?[ ])?{_DAY_NAME}?{_DAY}"
+    r"[^\])）】〕\n]{0,40}[\])）】〕]",
+    re.IGNORECASE,
 )
 # Without brackets, digits alone are clear; where the month has a name, the date must end as a stamp does.
 _NUMBERED_END = (
@@ -136,18 +137,23 @@ _NUMBERED_DAY = lazy_regex(
       (?P<last_year>(?:19|20)\d\d)(?![0-9A-Za-z]|[-/.][0-9A-Za-z])"""
 )
 _NAMED_DAY = lazy_regex(
-    rf"""(?ix)(?P<day>\d{{1,2}})(?:st|nd|rd|th|er|º|ª|\.)?[ -](?:of[ ]|de[ ]|di[ ])?(?P<month>{_names(_MONTHS_BEHIND)})
-      (?![^\W\d_])\.?(?:,?[ -](?:del?[ ])?(?P<year>(?:19|20)\d\d)(?!\d))?
-    | (?P<month_before>{_names(MONTH_NUMBERS)})(?:\.|,)?[ -](?:the[ ])?(?P<day_behind>\d{{1,2}})(?:st|nd|rd|th)?
+    rf"""(?ix)(?P<day>\d{{1,2}})(?:{ANY.days.ordinal_ends}|{ANY.days.other_ends}|\.)?[ -]
+      (?:(?:{_OF_MONTH}|{ANY.days.before_month})[ ])?(?P<month>{_names(_MONTHS_BEHIND)})
+      (?![^\W\d_])\.?(?:,?[ -](?:(?:{ANY.days.before_year})[ ])?(?P<year>(?:19|20)\d\d)(?!\d))?
+    | (?P<month_before>{_names(MONTH_NUMBERS)})(?:\.|,)?[ -](?:(?:{ANY.days.articles})[ ])?
+      (?P<day_behind>\d{{1,2}}){_ORDINAL_END}?
       (?![\d%A-Za-z]|[:.,]\d|-\d)(?:,?[ -](?P<year_behind>(?:19|20)\d\d)(?!\d))?"""
 )
-_EASTERN_DAY = lazy_regex(
-    rf"(?:(?P<year>{CHINESE_YEAR})\s*[年년]\s*)?(?<![\d一二三四五六七八九十])"
-    rf"(?P<month>\d{{1,2}}|十[一二]?|[一二三四五六七八九])\s*[月월](?![饼餅亮])\s*(?P<day>{NUMERAL})\s*[日号號일]"
+_NO_NUMERAL = rf"(?<![\d{ANY.days.numeral_signs}])"
+# The year and the month of a day whose parts have signs.
+SIGNED_MONTH = (
+    rf"(?:(?P<year>{YEAR_NUMERAL})\s*(?:{ANY.days.year_marks})\s*)?{_NO_NUMERAL}"
+    rf"(?P<month>{ANY.days.month_numerals})\s*(?:{ANY.days.month_marks})"
 )
+_SIGNED_DAY = lazy_regex(rf"{SIGNED_MONTH}\s*(?P<day>{NUMERAL})\s*(?:{ANY.days.day_marks})")
 _NUMBERED_HINT = lazy_regex(r"[0-9][-/._][ ]?[0-9]|(?:19|20)[0-9]{6}")
 _LETTERS = lazy_regex(r"[^\W\d_]+")
-_NAMED_HINT = lazy_regex(r"[0-9][a-zº.]{0,2}[ -][^\W\d_]|[^\W\d_][.,]?[ -](?:the )?[0-9]")
+_NAMED_HINT = lazy_regex(rf"[0-9][a-zº.]{{0,2}}[ -][^\W\d_]|[^\W\d_][.,]?[ -](?:(?:{ANY.days.articles}) )?[0-9]")
 
 
 class WrittenDay(NamedTuple):
@@ -184,8 +190,8 @@ def written_days(text: str) -> Iterator[WrittenDay]:
                 year, day = match["year"] or match["year_behind"], match["day"] or match["day_behind"]
                 yield from _whole(match, (int(year or 0), _MONTHS_BEHIND[month.lower()], int(day)))
     if not text.isascii():
-        for match in _EASTERN_DAY.finditer(plain):
-            year = chinese_year(match["year"]) if match["year"] else 0
+        for match in _SIGNED_DAY.finditer(plain):
+            year = year_of_signs(match["year"]) if match["year"] else 0
             yield from _whole(match, (year, number_of(match["month"]), number_of(match["day"])))
 
 
@@ -281,7 +287,7 @@ def _on_calendar(year: str, month: int, day: str) -> dt.date | None:
 _LEAD = lazy_regex(
     rf"""(?ix)[\[(（【]?\s*(?:{ANY.days.leads})?\s*
     (?:(?P<y1>(?:19|20)\d\d)\s*(?P<s>[-/.])\s*(?P<m1>\d{{1,2}})(?:(?P=s)(?P<d1>\d{{1,2}}))?(?!\d)
-    | (?P<y2>{CHINESE_YEAR})\s*{_YEAR_SIGN}\s*
+    | (?P<y2>{YEAR_NUMERAL})\s*{_YEAR_SIGN}\s*
       (?:(?P<m2>{NUMERAL})\s*{_MONTH_SIGN}(?:\s*(?P<d2>{NUMERAL})\s*{_STAMP_SIGN})?)?
     | (?P<a>\d{{1,2}})(?P<t>[-/.])(?P<b>\d{{1,2}})(?P=t)(?P<y3>(?:19|20)\d\d)(?!\d)
     | (?:(?P<d4>\d{{1,2}}){_ORDINAL_END}?\ (?:{_OF_MONTH}\ )?)?(?P<m4>{_MONTH_NAME})\.?
@@ -299,7 +305,7 @@ def leading_day(text: str) -> tuple[dt.date, int] | None:
     if match["y1"]:
         parts = match["y1"], int(match["m1"]), match["d1"]
     elif match["y2"]:
-        parts = str(chinese_year(match["y2"])), number_of(match["m2"] or "1"), str(number_of(match["d2"] or "1"))
+        parts = str(year_of_signs(match["y2"])), number_of(match["m2"] or "1"), str(number_of(match["d2"] or "1"))
     elif match["y3"]:
         first, second = int(match["a"]), int(match["b"])
         month, day = (first, second) if second > 12 or (match["t"] == "/" and first <= 12) else (second, first)
@@ -324,16 +330,17 @@ _ANY_DAY = lazy_regex(
     )"""
 )
 _ANY_CLOCK = lazy_regex(
-    r"""(?ix)(?<![\d:.])(?:
-      (?P<h>[01]?\d|2[0-4]):(?P<m>[0-5]\d)(?::[0-5]\d(?:\.\d{1,9})?)?(?![\d:])(?P<pm>[ ]?[ap]\.?m\b)?
+    rf"""(?ix)(?<![\d:.])(?:
+      (?P<h>[01]?\d|2[0-4]):(?P<m>[0-5]\d)(?::[0-5]\d(?:\.\d{{1,9}})?)?(?![\d:])(?P<pm>[ ]?[ap]\.?m\b)?
     | (?P<eh>1[0-2]|0?\d)[ ]?(?P<epm>[ap]\.?m)\b
-    | (?P<zh>[01]?\d|2[0-4])[ ]?[点时](?P<half>半|(?P<zm>[0-5]?\d)分?)?
+    | (?P<zh>[01]?\d|2[0-4])[ ]?(?:{ANY.days.clock_signs})
+      (?P<half>{ANY.days.half_signs}|(?P<zm>[0-5]?\d)(?:{ANY.days.minute_signs})?)?
     )"""
 )
 # Cheap signs that there may be a day or a time of day.
-_DAY_HINT = lazy_regex("[0-9](?:[-/.][0-9]|[年月])")
-_MONTH_HINT = lazy_regex(rf"{_ANY_MONTH}\.? [0-9]|[0-9](?:st|nd|rd|th)? (?:of )?{_ANY_MONTH}")
-_CLOCK_HINT = lazy_regex("[0-9](?::[0-5]| ?[apAP]\\.?[mM]| ?[点时])")
+_DAY_HINT = lazy_regex(f"[0-9](?:[-/.][0-9]|{_YEAR_SIGN}|{_MONTH_SIGN})")
+_MONTH_HINT = lazy_regex(rf"{_ANY_MONTH}\.? [0-9]|[0-9]{_ORDINAL_END}? (?:{_OF_MONTH} )?{_ANY_MONTH}")
+_CLOCK_HINT = lazy_regex(rf"[0-9](?::[0-5]| ?[apAP]\.?[mM]| ?(?:{ANY.days.clock_signs}))")
 
 
 def day_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -374,65 +381,33 @@ def clock_times_of(text: str) -> Iterator[int]:
     """Times of day of a text, in minutes of the half day: morning and afternoon are not told apart."""
     for match in _ANY_CLOCK.finditer(text):
         hour = int(match["h"] or match["eh"] or match["zh"])
-        minute = int(match["m"] or match["zm"] or (30 if match["half"] == "半" else 0))
+        minute = int(match["m"] or match["zm"] or (30 if match["half"] else 0))
         yield (hour * 60 + minute) % 720
 
 
 _WORD = lazy_regex(r"[a-z]+")
-# "may" and "march" are verbs too.
-_TIME_WORDS = frozenset(
-    "yesterday today tomorrow tonight ago recently lately weekend weekends weekday weekdays noon midnight fortnight "
-    "tues thurs".split()
-) | {*WEEKDAY_NAMES, *(f"{name}s" for name in WEEKDAY_NAMES), *MONTH_NAMES} - {"may", "march"}
+_AMBIGUOUS = ANY.days.ambiguous_months
+_TIME_WORDS = ANY.days.time_words | {*WEEKDAY_NAMES, *(f"{name}s" for name in WEEKDAY_NAMES), *MONTH_NAMES} - _AMBIGUOUS
 # Words that speak of time only in company; the patterns below run only where one of them occurs.
-_UNITS = frozenset(
-    "second seconds minute minutes hour hours day days night nights week weeks month months quarter quarters year "
-    "years decade decades century morning mornings afternoon afternoons evening evenings summer winter spring "
-    "autumn fall semester".split()
-)
-_COMPANIONS = frozenset(
-    "last past next this previous coming following that same other earlier later few several couple before after from "
-    "back in during over by since until at year years".split()
-)
-_SHORT_MONTH_WORDS = frozenset(name for name in MONTH_NUMBERS if len(name) <= 5) - {"april", "june", "july"}
-_CALENDAR_WORDS = _SHORT_MONTH_WORDS | {name[:3] for name in WEEKDAY_NAMES} | {"am", "pm", "m"}
-_UNIT = "(?:" + "|".join(sorted(_UNITS, reverse=True)) + r")\b"
-_PHRASE = lazy_regex(
-    r"\b(?:last|past|next|this|previous|coming|following|that|same|other|earlier|later)[ -]"
-    rf"(?:\w{{1,12}} (?:of )?)?{_UNIT}"
-    rf"|\b(?:few|several|couple|couple of)[ ]{_UNIT}"
-    r"|\b(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?|decades?|night|morning|evening)"
-    r" (?:later|earlier|before|after|from now|back)\b"
-    r"|\b(?:in|during|over|by|since|until|before|after)(?: the)?(?: early| late)?"
-    r" (?:morning|afternoon|evening|night|summer|winter|spring|autumn|fall)s?\b"
-    r"|\b(?:at night|years? of (?:19|20)\d\d)\b",
-    re.IGNORECASE,
-)
+_UNITS, _COMPANIONS = ANY.days.time_units, ANY.days.time_companions
+_SHORT_MONTH_WORDS = {name for name in MONTH_NUMBERS if len(name) <= 5} - (frozenset(MONTH_NAMES) - _AMBIGUOUS)
+_CALENDAR_WORDS = _SHORT_MONTH_WORDS | {name[:3] for name in WEEKDAY_NAMES} | ANY.days.hour_words
+_PHRASE = lazy_regex(ANY.days.time_phrases, re.IGNORECASE)
 _MONTH = rf"(?:{'|'.join(sorted(map(str.title, _SHORT_MONTH_WORDS), key=len, reverse=True))})\b"
 _WEEKDAY = rf"(?:{WEEKDAY_SHORT})\b"
-_BEFORE = r"\b(?i:in|on|of|by|from|last|next|this|since|until|till|before|after|during|through|early|late|mid)[ -]"
+_BEFORE = rf"\b(?i:{ANY.days.calendar_leads})[ -]"
 _CALENDAR = lazy_regex(
     rf"{_BEFORE}(?:{_MONTH}|{_WEEKDAY})"
     rf"|\b(?:{_MONTH}|{_WEEKDAY})[.,]? ?\d"
-    rf"|\d(?:st|nd|rd|th)?(?: of)?[ -]{_MONTH}"
+    rf"|\d{_ORDINAL_END}?(?: {_OF_MONTH})?[ -]{_MONTH}"
     r"|\d ?(?i:[ap]\.?m)\b"
 )
 # The look-behind stands at the end so that the search can run from one digit to the next.
 _YEAR = lazy_regex(r"[12](?:(?<=1)9|(?<=2)0)[0-9]{2}(?<![\w.,$€£#][0-9]{4})(?![0-9A-Za-z_%]|[.,:][0-9])")
 _YEAR_AFTER_CJK = lazy_regex(r"[一-鿿](?:19|20)[0-9]{2}(?![0-9A-Za-z_%])")
-# Each alternative of the pattern for Chinese has one of these characters; most texts have none.
-_CHINESE_HINT = lazy_regex("[天日年月周週星礼禮季学學号號前后後点點早晨午晚夜近刚剛久]")
-_NUMBER = "(?:[0-9]{1,4}|[〇零一二两兩三四五六七八九十百半几幾数數]{1,5})"
-_CHINESE = lazy_regex(
-    "[昨今明前后後]天|[昨今明]日|[昨今明当當][晚早晨夜]|[今明去前后後]年"
-    "|[上下本这這][一个個]?(?:周|週|星期|礼拜|禮拜|月|季度|学期|學期)|[先来來][週月]"
-    "|(?:周|週|星期|礼拜|禮拜)[一二三四五六日天末]"
-    r"|[0-9]{1,4} ?[年月日号號]|[〇零一二三四五六七八九]{4}年|[一二三四五六七八九十]{1,2}月(?!饼|餅|亮)"
-    f"|{_NUMBER}[多来來]?[个個]?(?:秒|分钟|分鐘|小时|小時|钟头|天|日|周|週|星期|礼拜|禮拜|月|季度|年)[之以]?[前后後]"
-    "|[0-9一二两兩三四五六七八九十]{1,3}[点點][半钟鐘]"
-    "|(?:早上|早晨|上午|中午|下午|傍晚|晚上|夜里|夜裡|凌晨|半夜)(?!好)"
-    "|最近|近来|近來|近期|刚才|剛才|前几天|前幾天|前些天|前阵子|前陣子|不久前|过几天|過幾天|[月年][底初末]"
-)
+# Each alternative of the pattern behind it has one of these characters; most texts have none.
+_TIME_SIGN = lazy_regex(ANY.days.time_signs)
+_TIME_WORDS_WITHIN = lazy_regex(ANY.days.time_words_within)
 
 
 def has_time_words(text: str) -> bool:
@@ -444,10 +419,10 @@ def has_time_words(text: str) -> bool:
         return True
     if not _CALENDAR_WORDS.isdisjoint(words) and _CALENDAR.search(text) is not None:
         return True
-    return not text.isascii() and _has_chinese_time_words(text)
+    return not text.isascii() and _has_time_words_within(text)
 
 
-def _has_chinese_time_words(text: str) -> bool:
-    if _CHINESE_HINT.search(text) is not None and _CHINESE.search(text) is not None:
+def _has_time_words_within(text: str) -> bool:
+    if _TIME_SIGN.search(text) is not None and _TIME_WORDS_WITHIN.search(text) is not None:
         return True
     return _YEAR_AFTER_CJK.search(text) is not None

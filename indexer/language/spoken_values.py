@@ -31,8 +31,7 @@ _COUNTED = (
 _SINGLE = _HOURS | _COUNTED | dict(_WORDS.single)
 _LARGE = _WORDS.scales
 _HOUR = f"(?:{'|'.join(sorted(_HOURS, key=len, reverse=True))}|1[0-2]|0?[1-9])"
-_MINUTE_WORDS = {"quarter": 15, "a quarter": 15, "half": 30, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25,
-                 "twenty five": 25}  # fmt: skip
+_MINUTE_WORDS = ANY.numerals.minute_words
 _MINUTE = f"(?:{'|'.join(sorted(_MINUTE_WORDS, key=len, reverse=True))}|[0-5]?[0-9])"
 
 
@@ -42,10 +41,10 @@ def _alternatives(parts: Iterable[str]) -> str:
 
 _SPOKEN = lazy_regex(
     rf"""(?ix)(?<![\w.,])(?:
-      (?P<minute>{_MINUTE})(?:\s(?:minutes?|mins?))?\s(?P<way>past|after|to|before|till|until)\s(?P<hour>{_HOUR})\b
-    | half\s(?P<british>{_HOUR})\b | (?P<oclock>{_HOUR})\s?o['’]?clock\b
-    | (?P<plain>{_HOUR})[\s-](?P<plain_minute>oh[\s-]five|ten|fifteen|twenty|twenty[\s-]five|thirty|thirty[\s-]five
-      |forty|forty[\s-]five|fifty|fifty[\s-]five)\b(?![\s-](?:percent|seconds?|minutes?|days?))
+      (?P<minute>{_MINUTE})(?:\s(?:{_WORDS.minute_units}))?\s(?P<way>{"|".join(_WORDS.minute_ways)})\s(?P<hour>{_HOUR})\b
+    | (?:{_WORDS.half_hours})\s(?P<british>{_HOUR})\b | (?P<oclock>{_HOUR})\s?(?:{_WORDS.full_hours})\b
+    | (?P<plain>{_HOUR})[\s-](?P<plain_minute>{_WORDS.minutes_behind})\b
+      (?![\s-](?:{_WORDS.no_hours}))
     | (?P<noon>{_WORDS.noon})\b
     | (?P<before>{_alternatives(_WORDS.before_hour)})\s(?P<hour_behind>{_HOUR})\b
     | (?P<signed>2[0-4]|1?[0-9]|{_HOUR})\s?(?:{_WORDS.hour_signs})(?:\s(?P<signed_minute>[0-5]?[0-9]))?\b
@@ -53,21 +52,18 @@ _SPOKEN = lazy_regex(
       (?P<with_unit_minute>[0-5][0-9]|{_alternatives(_WORDS.behind_unit)})?
       (?![\w])
     | (?P<bare>{_HOUR})\s(?P<bare_minute>{_alternatives(_WORDS.behind_hour)})\b
-    | (?P<military>[01][0-9]|2[0-3])(?P<military_minute>[0-5][0-9])\s(?:hours|hrs)\b
+    | (?P<military>[01][0-9]|2[0-3])(?P<military_minute>[0-5][0-9])\s(?:{_WORDS.day_hours})\b
     | (?P<dotted>2[0-3]|[01]?[0-9])\.(?P<dotted_minute>[0-5][0-9])
       (?:\s?(?:{_WORDS.hour_signs}|h|[ap]\.?m\b\.?)|(?!\d|[.,]\d|\s?[\w%€$£]))
     )"""
 )
 _HINT = lazy_regex(f"(?i){_WORDS.clock_hints}")
 _PARTS = dict(_WORDS.before_hour) | dict(_WORDS.behind_hour) | dict(_WORDS.behind_unit)
-_HAN_CLOCK = lazy_regex(
-    r"(?P<before>差(?P<lack>一刻|[一二三四五十]{1,3}分钟?|\d{1,2}分钟?))?(?P<hour>[一二两兩三四五六七八九十]{1,3}|[01]?\d|2[0-4])\s?[点點时時]"
-    r"(?:(?P<part>半|一刻|三刻|钟|鐘|整)|(?P<minute>[一二三四五]?十[一二三四五六七八九]?|零[一二三四五六七八九]|[0-5]?\d)分?)?"
-)
-_HAN_PARTS = {"半": 30, "一刻": 15, "三刻": 45}
+_CLOCK_WITHIN = lazy_regex(ANY.numerals.clock_within)
+_CLOCK_PARTS = ANY.numerals.clock_parts
 _NUMBER_WORDS = lazy_regex(
-    rf"(?i)\b(?:an?|{'|'.join([*_COUNTED, *_LARGE, 'half'])})"
-    rf"(?:[\s-](?:and[\s-])?(?:{'|'.join([*_COUNTED, *_LARGE])})|[\s-]an?\b){{0,6}}\b"
+    rf"(?i)\b(?:{_WORDS.articles}|{'|'.join([*_COUNTED, *_LARGE, *_WORDS.halves])})"
+    rf"(?:[\s-](?:(?:{_WORDS.joints})[\s-])?(?:{'|'.join([*_COUNTED, *_LARGE])})|[\s-](?:{_WORDS.articles})\b){{0,6}}\b"
 )
 _WORD = lazy_regex(r"[^\W\d_]+")
 _ABOUT = lazy_regex(rf"(?i)(?:[~≈∼≲≳<>≤≥]|\b(?:{ANY.values.about})|{ANY.values.about_within})\s{{0,2}}[€$£¥]?\Z")
@@ -82,14 +78,14 @@ def spoken_times(text: str) -> Iterator[int]:
         for match in _SPOKEN.finditer(text):
             yield from (minutes % _HALF_DAY for minutes in _minutes(match))
     if not text.isascii():
-        for match in _HAN_CLOCK.finditer(text):
+        for match in _CLOCK_WITHIN.finditer(text):
             hour = number_of(match["hour"])
-            minute = _HAN_PARTS.get(match["part"] or "", 0)
+            minute = _CLOCK_PARTS.get(match["part"] or "", 0)
             if match["minute"]:
                 minute = number_of(match["minute"].removeprefix("零"))
             if match["before"]:
                 lack = match["lack"].rstrip("钟分")
-                minute = -(15 if lack == "一刻" else number_of(lack))
+                minute = -(_CLOCK_PARTS.get(lack) or number_of(lack))
             yield (60 * hour + minute) % _HALF_DAY
 
 
@@ -97,8 +93,7 @@ def _minutes(match: re.Match[str]) -> Iterator[int]:
     part = {name: value.lower() for name, value in match.groupdict().items() if value}
     if "minute" in part:
         minute = _MINUTE_WORDS.get(part["minute"].strip()) or int(part["minute"]) if part["minute"] else 0
-        sign = 1 if part["way"] in ("past", "after") else -1
-        yield 60 * _hour(part["hour"]) + sign * minute
+        yield 60 * _hour(part["hour"]) + _WORDS.minute_ways[part["way"]] * minute
     elif "noon" in part:
         yield 0
     elif "plain" in part:
@@ -136,12 +131,12 @@ def _sum_of_words(words: list[str]) -> float:
                 part = (part or 1) * scale
             else:
                 total, part = total + (part or 1) * scale, 0.0
-        elif word == "half":
+        elif word in _WORDS.halves:
             part += 0.5
-        elif word in ("a", "an"):
-            part = part or (1.0 if at == 0 and len(words) > 1 else part)
+        elif word in _COUNTED:
+            part += _COUNTED[word]
         else:
-            part += _COUNTED.get(word, 0)
+            part = part or (1.0 if at == 0 and len(words) > 1 else part)
     return total + part
 
 

@@ -2,7 +2,7 @@
 
 from indexer.language.base import Language
 from indexer.language.chinese.chinese_authorship import CHINESE_AUTHORSHIP
-from indexer.language.chinese.chinese_days import CHINESE_DAYS
+from indexer.language.chinese.chinese_days import CHINESE_DAYS, CHINESE_NUMERALS
 from indexer.language.chinese.chinese_facts import CHINESE_CLAUSES, CHINESE_FRAMES, CHINESE_NOUNS, CHINESE_VALUES
 from indexer.language.chinese.chinese_labels import CHINESE_LABELS, CHINESE_NAMES, CHINESE_UNITS
 from indexer.language.chinese.chinese_phrases import (
@@ -48,6 +48,7 @@ CHINESE = Language(
     sections=CHINESE_SECTIONS,
     labels=CHINESE_LABELS,
     units=CHINESE_UNITS,
+    numerals=CHINESE_NUMERALS,
     secrets=CHINESE_SECRETS,
     names=CHINESE_NAMES,
     frames=CHINESE_FRAMES,

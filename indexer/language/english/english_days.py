@@ -25,6 +25,13 @@ _COUNTS = (
 _COUNT = rf"(?P<count>\d{{1,3}}|{'|'.join(sorted(_COUNTS, key=len, reverse=True))})"
 _UNIT = "(?P<unit>day|night|week|fortnight|month|year|hour|minute)"
 
+_TIME_UNITS = frozenset(
+    "second seconds minute minutes hour hours day days night nights week weeks month months"
+    " quarter quarters year years decade decades century morning mornings afternoon afternoons"
+    " evening evenings summer winter spring autumn fall semester".split()
+)
+_TIME_UNIT = "(?:" + "|".join(sorted(_TIME_UNITS, reverse=True)) + r")\b"
+
 ENGLISH_DAYS = Days(
     months=(_MONTHS,),
     lone_months={name: at for at, name in enumerate(_MONTHS.split(), 1)}
@@ -63,4 +70,33 @@ ENGLISH_DAYS = Days(
         "today|tonight|tomorrow|yesterday|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:last|next|this) (?:week|month)"
         r"|days? ago|in \w+ days?"
     ),
+    short_weekdays="Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun",
+    clock_joints="on",
+    articles="the",
+    ambiguous_months=frozenset("may march mar".split()),
+    time_words=frozenset(
+        "yesterday today tomorrow tonight ago recently lately weekend weekends weekday weekdays"
+        " noon midnight fortnight tues thurs".split()
+    ),
+    time_units=_TIME_UNITS,
+    time_companions=frozenset(
+        "last past next this previous coming following that same other earlier later few several"
+        " couple before after from back in during over by since until at year years".split()
+    ),
+    hour_words=frozenset("am pm m".split()),
+    time_phrases=(
+        r"\b(?:last|past|next|this|previous|coming|following|that|same|other|earlier|later)[ -]"
+        rf"(?:\w{{1,12}} (?:of )?)?{_TIME_UNIT}"
+        rf"|\b(?:few|several|couple|couple of)[ ]{_TIME_UNIT}"
+        r"|\b(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?|decades?|night|morning|evening)"
+        r" (?:later|earlier|before|after|from now|back)\b"
+        r"|\b(?:in|during|over|by|since|until|before|after)(?: the)?(?: early| late)?"
+        r" (?:morning|afternoon|evening|night|summer|winter|spring|autumn|fall)s?\b"
+        r"|\b(?:at night|years? of (?:19|20)\d\d)\b"
+    ),
+    calendar_leads=("in|on|of|by|from|last|next|this|since|until|till|before|after|during|through|early|late|mid"),
+    before_months="in|on|of|since|until|by|during|last|next|this|early|late|mid|before|after",
+    day_joints="and|or|to",
+    short_leads="on",
+    title_words=frozenset("mon tue tues wed thu thur thurs fri sat sun st nd rd th".split()),
 )

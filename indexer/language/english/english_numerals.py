@@ -27,4 +27,27 @@ ENGLISH_NUMERALS = Numerals(
     day_leads="the|on",
     day_ends="st|nd|rd|th",
     shares="(?: out)? of (?:the )?",
+    minute_words={
+        "quarter": 15,
+        "a quarter": 15,
+        "half": 30,
+        "five": 5,
+        "ten": 10,
+        "twenty": 20,
+        "twenty-five": 25,
+        "twenty five": 25,
+    },
+    minute_units="minutes?|mins?",
+    minute_ways={"past": 1, "after": 1, "to": -1, "before": -1, "till": -1, "until": -1},
+    half_hours="half",
+    full_hours="o['’]?clock",
+    minutes_behind=(
+        r"oh[\s-]five|ten|fifteen|twenty|twenty[\s-]five|thirty|thirty[\s-]five|forty|forty[\s-]five"
+        r"|fifty|fifty[\s-]five"
+    ),
+    no_hours="percent|seconds?|minutes?|days?",
+    day_hours="hours|hrs",
+    articles="an?",
+    joints="and",
+    halves=frozenset(("half",)),
 )

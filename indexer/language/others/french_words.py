@@ -23,6 +23,7 @@ FRENCH = Language(
         ambiguous=frozenset({"hier"}),
         latest="récemment|recemment|dernièrement|ces derniers temps",
         happening="passé",
+        other_ends="er",
     ),
     replies=Replies(
         before_label="le|la|les|l['’]|prends",

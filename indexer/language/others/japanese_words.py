@@ -10,6 +10,7 @@ JAPANESE = Language(
         near_within="明日|昨日|今日|来週|先週|[月火水木金土日]曜",
         day_words={"おととい": -2, "きのう": -1, "きょう": 0, "あした": 1, "一昨日": -2},
         latest_within="この頃|このごろ",
+        title_signs="月火水木金土曜",
     ),
     replies=Replies(
         before_label="オプション|案",

@@ -10,6 +10,11 @@ KOREAN = Language(
         day_words={"그저께": -2, "그제": -2, "어제": -1, "오늘": 0, "내일": 1},
         latest_within="이번에|최근|요즘",
         happening_within="무슨 일",
+        year_marks="년",
+        month_marks="월",
+        day_marks="일",
+        particles="에는?|의|날",
+        title_signs="년월일요수화목금토",
     ),
     replies=Replies(
         before_label="옵션",

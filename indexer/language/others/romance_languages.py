@@ -18,6 +18,9 @@ SPANISH = Language(
         day_words={"anteayer": -2, "antier": -2, "ayer": -1, "hoy": 0},
         latest="recientemente|últimamente",
         happening="pasó",
+        other_ends="º|ª",
+        before_month="de|di",
+        before_year="del?",
     ),
     replies=Replies(
         before_label="el|los|elijo|elige|opción",
