@@ -46,8 +46,6 @@ _WIDE = lazy_regex(f"[{WIDE}]")
 _WORD = lazy_regex(r"[^\W_]+")
 _VALUE = lazy_regex(r"[:：=]\s*\S")
 _ENDS = tuple(".!?;。！？；…")
-# A name may have these; a text with others of their kind is a sentence.
-_IN_NAMES = frozenset("the my our her his their your of and for".split())
 _BELOW_COLON = (Kind.ITEM, Kind.ROW, Kind.HEADER, Kind.CODE)
 
 
@@ -164,10 +162,11 @@ def _is_item_label(text: str) -> bool:
     text = _TASK.sub("", text)
     if _BOLD.fullmatch(text) or text.endswith((":", "：")):
         return _is_short(_label(text), _MARKED_WORDS)
+    from indexer.language.tables import ANY
     from indexer.language.terms import STOP_WORDS  # with all that it loads, of no use to what has no lists
 
     words = (word.lower() for word in _WORD.findall(text))
-    is_stated = any(word in STOP_WORDS and word not in _IN_NAMES for word in words)
+    is_stated = any(word in STOP_WORDS and word not in ANY.grammar.name_words for word in words)
     return not is_stated and _is_short(_label(text), _BARE_WORDS)
 
 

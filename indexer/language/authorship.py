@@ -15,7 +15,6 @@ from typing import Final, Literal, TypeAlias
 
 from indexer.common.lru import cached_for_short_texts
 from indexer.common.patterns import lazy_regex
-from indexer.common.scripts import COMMON_HAN
 from indexer.language.markup import Fences, is_prose, markup_spans
 from indexer.language.tables import ANY
 
@@ -55,24 +54,6 @@ _BEFORE_CHARS: Final = 120
 # The writer's own words in quotation marks: "always write “Dear Sir or Madam, …”", "the film is called “…”".
 _OWN_QUOTE = lazy_regex(ANY.authorship.own_quotes, re.IGNORECASE)
 
-# What others wrote, by name.
-_TEXT: Final = (
-    r"(?:(?:web|home)?\s?pages?|(?:web)?sites?|articles?|texts?|posts?|e?-?mails?|letters?|messages?|threads?|documents?"
-    r"|docs?|papers?|reports?|comments?|transcripts?|tickets?|passages?|paragraphs?|excerpts?|blogs?|newsletters?|news"
-    r"|readme|stor(?:y|ies)|reviews?|logs?|outputs?|html|snippets?|attachments?|files?|pdfs?|notices?|tweets?)"
-)
-_TEXT_HAN: Final = (
-    "(?:网页|網頁|页面|頁面|网站|網站|网址|文章|文本|文字|原文|正文|全文|帖子|邮件|郵件|来信|信件|消息|文档|文檔|论文|报告"
-    "|评论|新闻|段落|内容|內容|博客|日志|输出|公告|通知)"
-)
-_OTHER: Final = (
-    rf"(?:(?:the|this|that|it|its|his|her|their|an?)\s+(?:[\w-]+\s+){{0,2}}{_TEXT}|they|it|he|she|someone|somebody"
-    r"|the\s+(?:[\w-]+\s+)?(?:customer|client|vendor|seller|author|sender|supplier|landlord|caller|guest|user|bot|tool))"
-)
-_SAYS: Final = (
-    r"(?:said|says?|wrote|writes?|reads?|states?|stated|claims?|claimed|tells?|told|demands?|demanded|adds?|added|replied"
-    r"|replies|answered|answers|goes|asks|asked|posted|sent)"
-)
 # "Lee answered:" with the answer on the next lines.
 _PASSED_ON = lazy_regex(ANY.authorship.passed_on)
 _OWN_WORDS = lazy_regex(ANY.authorship.own_words)
@@ -83,16 +64,13 @@ MAIL_BELOW = lazy_regex(rf"\s{{0,8}}(?:{ANY.authorship.mail_heads})")
 _PASTED = lazy_regex(f"(?ix){ANY.authorship.announcements}")
 # "page:", "Tool output:", 网页内容： at the beginning of a sentence.
 _LABEL = lazy_regex(rf"(?imx)(?:^|[.?!。？！;；,，—–)(-]\s{{0,3}})\s{{0,8}}(?:{ANY.authorship.labels})\s{{0,3}}[:：]")
-_REPORT = lazy_regex(rf"\b{_OTHER}\s+(?:\w+\s+){{0,2}}?{_SAYS}\b(?:\s+(?:me|us|you|that))?\s*[:：,]?", re.IGNORECASE)
-_REPORT_HAN = lazy_regex(
-    f"(?:{_TEXT_HAN}|他们?|她们?|对方|客户|卖家|作者|有人)(?:上面?|里面?|中)?(?:还|又|都)?(?:说|写道?|写着|要求|声称|称|表示)[道着：:，,]?"
-)
-_REPORT_BEFORE = lazy_regex(rf"(?:{_REPORT.pattern}|{_REPORT_HAN.pattern})(?<=[:：])", re.IGNORECASE)
+_REPORT = lazy_regex(ANY.authorship.reports, re.IGNORECASE)
+_REPORT_WITHIN = lazy_regex(ANY.authorship.reports_within)
+_REPORT_BEFORE = lazy_regex(rf"(?:{_REPORT.pattern}|{_REPORT_WITHIN.pattern})(?<=[:：])", re.IGNORECASE)
 _OWN_TEXT = lazy_regex(ANY.authorship.own_texts, re.IGNORECASE)
 # "Translate “…”": what is worked on is no wish.
 _WORK_ON = lazy_regex(
-    rf"(?:{ANY.authorship.works})(?:\s+(?:this|that|the|into|to|in|sentence|text|line"
-    r"|following|\w+))?\W*\Z",
+    rf"(?:{ANY.authorship.works})(?:\s+(?:{ANY.authorship.work_words}|\w+))?\W*\Z",
     re.IGNORECASE,
 )
 _VALUE = lazy_regex(r"\s{0,4}[!-+\--:<-~]{0,80}(?:[@/\d]|\.(?=\w))[!-+\--:<-~]{0,80}")
@@ -110,16 +88,7 @@ _POINTING = lazy_regex(ANY.authorship.pointing)
 # Where the writer speaks again.
 _SPEAKS_AGAIN = lazy_regex(ANY.authorship.speaks_again, re.IGNORECASE)
 # Speech in quotation marks, and who said it behind or in front of it.
-_WHO = (
-    r"(?:he|she|they|it|(?:the|my|our|his|her|their|a)\ [\w'’-]{2,20}(?:\ [\w'’-]{2,20})?|[A-Z][\w'’-]{1,20}"
-    r"(?:\ [A-Z][\w'’-]{1,20})?)"
-)
-_SAID = r"(?:said|says|wrote|writes|added|adds|replied|replies|answered|demanded|demands|insisted|told\ \w+|asked)"
-_REPORTED = lazy_regex(
-    rf"""(?x)["”][,.!]?\s+(?:{_WHO}\s+{_SAID}|{_SAID}\s+{_WHO})\b | \b{_WHO}\s+{_SAID}\s?[:,]?\s?["“]
-    | [”」』"][，,]?\s?(?:他|她|他们|老板|客户|同事|经理|[{COMMON_HAN}]{{1,4}})(?:说|写道|回复说?|表示|答道)
-    | (?:他|她|他们|老板|客户|同事|经理|[{COMMON_HAN}]{{1,4}})(?:说|写道|回复说?|表示|答道)[:：，,]?\s?[“「『"]"""
-)
+_REPORTED = lazy_regex(f"(?x){ANY.authorship.speech_reports}")
 _BLOCKS = lazy_regex(r"\"\"\"|'''|“““|<<<|\{\{|```|`(?=[^`\n])|[\[{](?=\s*[\"'{\[\w])|!?\[(?=[^\[\]\n]{1,400}\]\()")
 _BLOCK_ENDS = {'"""': '"""', "'''": "'''", "“““": "”””", "<<<": ">>>", "{{": "}}", "```": "```", "`": "`"}
 _JSON = lazy_regex(r"\{\s*(?:\"[^\"\n]{0,80}\"|'[^'\n]{0,80}'|[A-Za-z_]\w{0,40})\s*:|\[\s*(?:[\"']|\{\s*[\"'\w])")
@@ -354,7 +323,7 @@ def _is_others_quote(text: str, start: int, end: int) -> bool:
 def _is_led(line: str) -> bool:
     """True if a line says that somebody else's words follow."""
     return any(
-        pattern.search(line) is not None for pattern in (_REPORT, _REPORT_HAN, _PASTED, _LABEL, _WORK_ON)
+        pattern.search(line) is not None for pattern in (_REPORT, _REPORT_WITHIN, _PASTED, _LABEL, _WORK_ON)
     ) or line.rstrip()[-1:] in ("?", "？")
 
 

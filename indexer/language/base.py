@@ -39,6 +39,7 @@ class Outcomes:
     results: str = ""  # words before those that say that all went well
     deed_results: str = ""  # words behind those of what was done
     acknowledgements: str = ""  # other clauses that say that all went well
+    exit_leads: str = ""  # words before those of `exit_only`; may be empty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,11 @@ class Authorship:
     goes_on: str = ""  # words with which a message goes on behind its markup
     auxiliary: str = ""  # orders of a host for a title or a summary
     inserted_heads: str = ""  # beginnings of what a service puts into a conversation
+    reports: str = ""  # words that report what others wrote or said
+    reports_within: str = ""  # the same in a language without spaces
+    work_words: str = ""  # words behind `works`
+    speech_reports: str = ""  # speech in quotation marks with who said it; blanks are escaped
+    tag_words: str = ""  # words behind a tag that is only spoken of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +233,7 @@ class Replies:
     after_label: str = ""  # words behind it
     and_words: str = ""  # words between labels that are chosen
     but_words: str = ""  # words behind a label with which more follows
+    refusal_leads: str = ""  # words before a refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +261,9 @@ class Grammar:
     behind_ordinals: str = ""  # words behind such a number
     verbs: str = ""  # words that a short sentence has, and an item of a list has not
     verbs_within: str = ""  # the same in a language without spaces
+    shared_words: frozenset[str] = frozenset()  # words of it that are grammar of other languages
+    name_words: frozenset[str] = frozenset()  # stop words that a name may have
+    numbered_words: frozenset[str] = frozenset()  # words before a number that make no id of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,6 +447,22 @@ class Secrets:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonNames:
     """Words of names, and words that are taken for one."""
+
+    words: frozenset[str] = frozenset()  # names that are words, or months, as well
+    anybody: frozenset[str] = frozenset()  # words for anybody who is greeted
+    no_parts: frozenset[str] = frozenset()  # words of names by which nobody is called
+    titles_within: str = ""  # titles behind a name
+    long_surnames: tuple[str, ...] = ()  # surnames of two characters
+    words_within: frozenset[str] = frozenset()  # given names that mean something else as often
+    familiar: str = ""  # signs before a surname that is used as a name
+    pet_signs: str = ""  # those before the last sign of a given name
+    cries: str = ""  # cries before a greeting
+    greetings: str = ""  # greetings and thanks before a name; blanks in brackets
+    greeting_ends: str = ""  # words behind those
+    hellos_within: str = ""  # greetings before or behind a name
+    greeting_particles: str = ""  # particles behind a greeting or a name
+    addresses_within: str = ""  # others before a name
+    no_names_within: str = ""  # what stands where a name could, and is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from indexer.language.base import (
     Lasting,
     Numerals,
     Outcomes,
+    PersonNames,
     Phrases,
     Questions,
     Recall,
@@ -449,6 +450,9 @@ GERMAN = Language(
     ),
     secrets=Secrets(
         passwords="passworts?|kennwort", password_hints=("kennwort",), unsigned_passwords="passwort", gives="ist"
+    ),
+    names=PersonNames(
+        no_parts=frozenset("von der den".split()),
     ),
     facts=FactTable(wordings=_WORDINGS, script=_SCRIPT),
 )

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 
 from indexer.common.patterns import lazy_regex
 from indexer.common.scripts import EAST_ASIAN
+from indexer.language.tables import ANY
 
 IdentifierKind: TypeAlias = Literal[
     "path", "url", "email", "uuid", "hash", "id", "version", "date", "time", "address", "variable", "number", "quote",
@@ -53,12 +54,7 @@ _NO_FILES = frozenset(
 _HOST = lazy_regex(
     r"(?i)(?:[a-z0-9-]+\.)+(?:com|org|net|io|dev|cn|ai|app|edu|gov|de|uk|eu|jp|co|me|cloud|internal|local)"
 )
-_NO_IDS = frozenset({
-    "utf", "sha", "iso", "rfc", "base", "top", "step", "phase", "option", "part", "level", "stage", "day", "week",
-    "round", "attempt", "version", "covid", "type", "sub", "pre", "post", "mid", "non", "log", "python", "page", "line",
-    "lines", "item", "section", "chapter", "figure", "table", "grade", "year", "aes", "md", "ipv", "http", "h",
-    "x", "l",
-})  # fmt: skip
+_NO_IDS = ANY.grammar.numbered_words | frozenset("utf sha iso rfc covid python aes md ipv http h x l".split())
 _SHAPES: tuple[tuple[IdentifierKind, re.Pattern[str]], ...] = (
     ("uuid", lazy_regex(r"(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")),
     ("email", lazy_regex(r"[A-Za-z0-9_.+%-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+")),

@@ -89,22 +89,7 @@ _SUMMARY_ORDER = lazy_regex(
 _AUXILIARY_CHARS = 4_000
 # Further down in a message an order is part of what somebody writes about.
 _ORDER_CHARS = 400
-_ASKS_FOR = (
-    r"(?:generates?|create|write|suggest|provide|come\ up\ with|give|output|produce|return|determine|predict"
-    r"|summari[sz]e|name|analy[sz]e|extract|reply\ with)"
-)
-_FOR_LISTS = (
-    r"(?:titles?|headline|topic|tags?|emoji|session\ name|branch\ name|slug|follow-?up\ (?:questions|prompts)"
-    r"|search\ queries|description\ of\ this\ session|commit\ message)"
-)
-_OF_A_TALK = (
-    r"(?:chat|conversation|thread|session|coding\ task|diff|history"
-    r"|user['’]s\ (?:first\ )?(?:message|prompt|request))"
-)
-_AUXILIARY = lazy_regex(
-    rf"(?ix)\b{_ASKS_FOR}\b[^.!?\n]{{0,120}}\b{_FOR_LISTS}\b(?=[\s\S]{{0,300}}?\b{_OF_A_TALK}\b)"
-    f"|{ANY.authorship.auxiliary}"
-)
+_AUXILIARY = lazy_regex(f"(?ix){ANY.authorship.auxiliary}")
 # All that a call says which asks if the model is there.
 _PROBES = frozenset({"quota", "warmup", "count", "warm-up"})
 

@@ -42,11 +42,7 @@ _NO_PROSE = lazy_regex(r"`[^`\n]*`|https?://\S+|\S+[/\\@_=]\S+|<[^>\n]*>")
 _LETTERS_PER_WORD = 2.5
 
 # Words of those lists that an English text has, too.
-_SHARED = frozenset(
-    """
-    a all an as at by den die do for had has he her his i in is it its man me men no of on or over so to up us was we
-    """.split()
-)
+_SHARED = _FIRST.grammar.shared_words
 
 
 def _by_word() -> dict[str, tuple[str, ...]]:

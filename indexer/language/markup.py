@@ -47,7 +47,8 @@ _KNOWN = _VOID | _DOCUMENTS | _EMPHASIS | _HEADS | frozenset(
 # "use the <b> tag": a tag that a sentence speaks of.
 _SPOKEN_BEFORE = lazy_regex(r"[\w,，、)][^\S\n]{1,3}[\"'`“「]?\Z|[一-鿿][\"'`“「]?\Z|`\Z")
 _SPOKEN_AFTER = lazy_regex(
-    r"[\"'`”」]?(?:[^\S\n]+(?:[a-z\d&(+/<>—–-]|\Z)|[.,;:!?)、，。；：！？]|\s*\Z|\s*(?:标签|标记|元素|组件|和|或|与|来|的|包|里|中|代替)|`)"
+    r"[\"'`”」]?(?:[^\S\n]+(?:[a-z\d&(+/<>—–-]|\Z)|[.,;:!?)、，。；：！？]|\s*\Z|`"
+    rf"|\s*(?:{ANY.authorship.tag_words}))"
 )
 _HAN_RUN = f"[{HAN}{KANA}{HANGUL}]"
 _LETTER = f"(?!{_HAN_RUN})[^\\W\\d_]"

@@ -33,29 +33,12 @@ _WORD = lazy_regex(r"[^\W\d_]+")
 _OPENING = lazy_regex(r"(?:^|[.!?。！？:：\n]\s*)[\W_]*$")
 _GENITIVE = lazy_regex(r"['’]s?\b")
 # Names that are words, or months, as well.
-_WORDS = STOP_WORDS | frozenset(
-    """
-    amber angel april art ash august autumn bill bishop brook buck chance chase chip clay cliff crystal dale
-    dawn dean don drew eve faith fern flora ford forest frank ginger grace grant guy harmony heather holly
-    hope iris ivy jade jasmine jewel joy june justice kit lance lane lily mark max may melody mercy miles
-    misty nick olive opal page pat patience pearl penny peg pierce poppy porter ray reed rich river robin rock
-    rod rose rowan ruby rusty sage sally sandy sky skip sonny star stone sue summer tab trinity trip violet
-    wayne will winter young anger baker black brown bush cook cross fields fox gray green hall hill king lake
-    long love moon park price rice short small smith snow walker ward west white wolf wood woods
-    """.split()
-)
-_NO_PARTS = frozenset("mr mrs ms miss dr prof sir the of and de da di la le van von der den bin al el jr sr".split())
-_TITLES = (
-    "先生|女士|小姐|太太|老师|老師|老板|老闆|总|總|经理|經理|工|哥|姐|叔|阿姨|医生"
-    "|醫生|律师|律師|教授|同学|同學|师傅|師傅"
-)
-_COMPOUND_SURNAMES = ("欧阳", "歐陽", "司马", "司馬", "上官", "诸葛", "諸葛", "东方", "東方", "皇甫", "尉迟", "令狐")
-# Given names of two characters that mean something else as often.
-_HAN_WORDS = frozenset(
-    "建国 建國 国庆 國慶 海洋 文化 文明 光明 和平 胜利 勝利 建设 建設 春天 夏天 秋天 冬天 明天 天天 新年 元旦"
-    " 平安 健康 长城 長城 大海 阳光 陽光 月亮 星星 太阳 太陽 世界 未来 未來 希望 快乐 快樂"
-    " 幸福 自强 自強 向前 一鸣 小雨 大雪 青山 江山 东风 東風".split()
-)
+_WORDS = STOP_WORDS | ANY.names.words
+_NO_PARTS = ANY.names.no_parts
+_TITLES = ANY.names.titles_within
+_FAMILIAR, _PET_SIGNS = ANY.names.familiar, ANY.names.pet_signs
+_COMPOUND_SURNAMES = ANY.names.long_surnames
+_WORDS_WITHIN = ANY.names.words_within
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +112,8 @@ def named_speakers(
             numbers |= meant_numbers
             used_items.add(word.folded)
     if has_unspaced(question):
-        numbers |= _han_parts(speakers, question, whole)
-        numbers |= _han_greeted(greeted_fields, question)
+        numbers |= _parts_within(speakers, question, whole)
+        numbers |= _greeted_within(greeted_fields, question)
     return Named(labels=frozenset(numbers), words=frozenset(used_items))
 
 
@@ -163,7 +146,7 @@ def _stands(name: str, question: str) -> bool:
 
 def _is_addressed(surname: str, question: str) -> bool:
     """True if a surname is used as one: 老王, 小王, 王先生; 王 alone is a word like others."""
-    return re.search(f"[老小阿]{re.escape(surname)}|{re.escape(surname)}(?:{_TITLES})", question) is not None
+    return re.search(f"[{_FAMILIAR}]{re.escape(surname)}|{re.escape(surname)}(?:{_TITLES})", question) is not None
 
 
 def _parts(speakers: Mapping[int, str]) -> dict[str, frozenset[int]]:
@@ -203,68 +186,55 @@ def _likeness(word: str, part: str) -> float:
     return share if share >= (_ALIKE_SHORT if len(part) == 3 else _ALIKE) else 0.0
 
 
-def _han_parts(speakers: Mapping[int, str], question: str, whole: set[int]) -> set[int]:
+def _parts_within(speakers: Mapping[int, str], question: str, whole: set[int]) -> set[int]:
     """Speakers of whose label a part is in the question: 小明 or 老王 of 王小明."""
     rest = question
     for label in whole:
         rest = rest.replace(speakers[label], " ")
     return {
-        label for label, name in speakers.items() if label not in whole and _is_han_name(name) and _has_part(name, rest)
+        label
+        for label, name in speakers.items()
+        if label not in whole and _is_unspaced_name(name) and _has_part(name, rest)
     }
 
 
-def _han_greeted(greeted_fields: Mapping[str, frozenset[int]], question: str) -> set[int]:
-    names = (name for name in greeted_fields if has_unspaced(name) and name not in _HAN_WORDS and name in question)
+def _greeted_within(greeted_fields: Mapping[str, frozenset[int]], question: str) -> set[int]:
+    names = (name for name in greeted_fields if has_unspaced(name) and name not in _WORDS_WITHIN and name in question)
     return {label for name in names for label in greeted_fields[name]}
 
 
-def _is_han_name(name: str) -> bool:
-    return 2 <= len(name) <= 4 and all(has_unspaced(c) for c in name) and name[0] not in "老小阿"
+def _is_unspaced_name(name: str) -> bool:
+    return 2 <= len(name) <= 4 and all(has_unspaced(c) for c in name) and name[0] not in _FAMILIAR
 
 
 def _has_part(name: str, question: str) -> bool:
     surname = 2 if name.startswith(_COMPOUND_SURNAMES) and len(name) > 2 else 1
     given_name = name[surname:]
-    if len(given_name) > 1 and given_name not in _HAN_WORDS and given_name in question:
+    if len(given_name) > 1 and given_name not in _WORDS_WITHIN and given_name in question:
         return True
-    return _is_addressed(name[:surname], question) or f"阿{given_name[-1]}" in question
+    return _is_addressed(name[:surname], question) or any(f"{sign}{given_name[-1]}" in question for sign in _PET_SIGNS)
 
 
 # Once or twice it may be somebody else who is greeted.
 _GREETINGS = 3
 _GREETED_CHARS = 160
 _SAID_BY = lazy_regex(r"(?:\*\*|__)?[^\W\d_][^:：\n.,;!?]{0,31}(?:\*\*|__)?[:：](?:\*\*|__)?\s*")
-_NAME, _HAN_NAME = r"[^\W\d_][^\W\d_'’-]+", f"[{COMMON_HAN}]{{2,4}}?"
+_NAME, _NAME_WITHIN = r"[^\W\d_][^\W\d_'’-]+", f"[{COMMON_HAN}]{{2,4}}?"
 _END = r"\s*(?:[!,.?;:~…！，。？；：～—–-]|[^\w\s'’]|$)"
 _GREETING = lazy_regex(
-    rf"""(?:(?:oh|aw|aww|wow)\b[\s,]*)?
-    (?:hey|hi|hello|hiya|dear|(?:good[ ])?(?:morning|afternoon|evening|night)|thanks|thank[ ]you|bye
-      |welcome(?:[ ]back)?)(?:[ ](?:there|again|so[ ]much|a[ ]lot|a[ ]bunch))?(?:,\s*|\s+)(?P<name>{_NAME}){_END}""",
+    rf"""(?:(?:{ANY.names.cries})\b[\s,]*)?
+    (?:{ANY.names.greetings})(?:[ ](?:{ANY.names.greeting_ends}))?(?:,\s*|\s+)(?P<name>{_NAME}){_END}""",
     re.IGNORECASE | re.VERBOSE,
 )
-_HAN_HELLO = "(?:嗨|嘿|哈喽|哈啰|你好|您好|早上好|早安|上午好|中午好|下午好|晚上好|晚安|再见|再見)"
-_HAN_GREETING = lazy_regex(
-    rf"(?:{_HAN_HELLO}[啊呀]?[，,\s]*|(?:早|亲爱的|親愛的|(?:谢谢|謝謝|多谢|多謝)[你您]?啦?)[，,\s]+)"
-    rf"(?P<name>{_NAME}?|{_HAN_NAME})[啊呀]?{_END}"
-    rf"|(?P<first>{_HAN_NAME})[，,\s]+{_HAN_HELLO}{_END}"
+_HELLO_WITHIN, _PARTICLES = f"(?:{ANY.names.hellos_within})", f"(?:{ANY.names.greeting_particles})"
+_GREETING_WITHIN = lazy_regex(
+    rf"(?:{_HELLO_WITHIN}{_PARTICLES}?[，,\s]*|(?:{ANY.names.addresses_within})[，,\s]+)"
+    rf"(?P<name>{_NAME}?|{_NAME_WITHIN}){_PARTICLES}?{_END}"
+    rf"|(?P<first>{_NAME_WITHIN})[，,\s]+{_HELLO_WITHIN}{_END}"
 )
 # What is said to anybody.
-_ANYBODY = STOP_WORDS | frozenset(
-    """
-    again all alexa amigo amigos angel anyway babe baby beautiful boss bro brother bud buddy champ chef chief coach
-    crew dad daddy darling dear dearest doc doctor dude everybody everyone fam fella fellas folks friend friends gang
-    gentlemen girl girls google gorgeous gosh grandma grandpa guys handsome hey hi hello hon honey kids ladies lady
-    love lovely madam man mate mom mommy morning mum neighbor neighbour night pal partner people professor siri sir
-    sis sister son star stranger sunshine sweetheart sweetie team thanks there today tomorrow tonight user welcome
-    world wow yeah yes yo assistant friday monday saturday sunday thursday tuesday wednesday
-    """.split()
-)
-_HAN_NO_NAME = lazy_regex(
-    "[不好请請是有在吗嗎了的你您我他她它们們见見久去到看谢謝怎什么么吃睡最很太真都就还還再又没沒]"
-    "|大家|各位|世界|朋友|亲爱|親愛|欢迎|歡迎|客服|收到|明白|辛苦|关心|關心|支持|分享|提醒|夸奖|誇獎|帮|幫|理解|配合"
-    "|合作|周末|週末|新年|节日|節日|生日|晚安|早安|早上|中午|下午|晚上|今天|明天|昨天|同学|同學|同事|宝贝|寶貝|先生"
-    "|女士|小姐|美女|帅哥|帥哥|老板|老闆|老师|老師|师傅|師傅|医生|醫生"
-)
+_ANYBODY = STOP_WORDS | ANY.names.anybody
+_NO_NAME_WITHIN = lazy_regex(ANY.names.no_names_within)
 
 
 def greeted_name(text: str) -> str:
@@ -274,14 +244,14 @@ def greeted_name(text: str) -> str:
     at = stamp.end if stamp else 0
     said_by = _SAID_BY.match(head, at)
     at = said_by.end() if said_by else at
-    match = _GREETING.match(head, at) or _HAN_GREETING.match(head, at)
+    match = _GREETING.match(head, at) or _GREETING_WITHIN.match(head, at)
     name = next((name for name in match.groups() if name), "") if match else ""
     return fold(name) if _is_name(name) else ""
 
 
 def _is_name(name: str) -> bool:
     if has_unspaced(name):
-        return _HAN_NO_NAME.search(name) is None
+        return _NO_NAME_WITHIN.search(name) is None
     # Two letters are a cry as often ("Hey Yo!"), and of two who are called Jo one is seldom meant.
     return len(name) > 2 and name[0].isupper() and fold(name) not in _ANYBODY
 

@@ -78,9 +78,7 @@ _OUTCOME = lazy_regex(ANY.outcomes.outcomes)
 
 
 # What it was the exit of stands in no line; the commands of the ledger have it.
-_EXIT_ONLY = lazy_regex(
-    rf"\W*(?:error:? )?(?:process |command )?(?:failed with )?(?:{ANY.outcomes.exit_only})\W*-?\d+\W*"
-)
+_EXIT_ONLY = lazy_regex(rf"\W*(?:{ANY.outcomes.exit_leads})(?:{ANY.outcomes.exit_only})\W*-?\d+\W*")
 
 
 def has_failed(lower: str) -> bool:

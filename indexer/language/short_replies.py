@@ -23,9 +23,7 @@ _ASSENT = lazy_regex(
 )
 _FIRST = lazy_regex(r"[^.!?。！？\n]*[.!。！]*")
 _MOST_CHARS = 300
-_REFUSAL = lazy_regex(
-    rf"\W*(?:(?:well|hi|hello|hmm|unfortunately|regrettably)[,.!]?\s+)?(?:{ANY.replies.refusals})", re.IGNORECASE
-)
+_REFUSAL = lazy_regex(rf"\W*(?:(?:{ANY.replies.refusal_leads})[,.!]?\s+)?(?:{ANY.replies.refusals})", re.IGNORECASE)
 
 
 def is_assent(text: str) -> bool:

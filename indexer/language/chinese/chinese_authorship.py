@@ -1,5 +1,6 @@
 """Chinese words by which the author of a part of a message is known: data alone."""
 
+from indexer.common.scripts import COMMON_HAN
 from indexer.language.base import Authorship
 
 _TEXT_HAN = (
@@ -7,6 +8,11 @@ _TEXT_HAN = (
     "|论文|报告|评论|新闻|段落|内容|內容|博客|日志|输出|公告|通知)"
 )
 
+_TEXT = (
+    "(?:网页|網頁|页面|頁面|网站|網站|网址|文章|文本|文字|原文|正文|全文|帖子|邮件|郵件|来信|信件|消息|文档|文檔|论文|报告"
+    "|评论|新闻|段落|内容|內容|博客|日志|输出|公告|通知)"
+)
+_SPOKE = f"(?:他|她|他们|老板|客户|同事|经理|[{COMMON_HAN}]{{1,4}})(?:说|写道|回复说?|表示|答道)"
 CHINESE_AUTHORSHIP = Authorship(
     own_quotes=(
         "(?:叫我?|称呼我?|称我为?|[写說说用]上?|回答|回复|名为|叫做|标题[是为]?|开头[是用写]?|结尾[是用写]?"
@@ -38,4 +44,9 @@ CHINESE_AUTHORSHIP = Authorship(
     goes_on=(r"\W{0,6}[请請帮幫麻总翻解我你您另还谢顺然并]"),
     auxiliary=("会话总结为.{0,20}标题|生成.{0,30}(?:标题|標題)"),
     inserted_heads="对话摘要|会话摘要|上下文摘要|早前对话",
+    reports_within=(
+        f"(?:{_TEXT}|他们?|她们?|对方|客户|卖家|作者|有人)(?:上面?|里面?|中)?(?:还|又|都)?(?:说|写道?|写着|要求|声称|称|表示)[道着：:，,]?"
+    ),
+    speech_reports=rf"[”」』\"][，,]?\s?{_SPOKE}|{_SPOKE}[:：，,]?\s?[“「『\"]",
+    tag_words="标签|标记|元素|组件|和|或|与|来|的|包|里|中|代替",
 )

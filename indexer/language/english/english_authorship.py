@@ -12,9 +12,31 @@ _TEXT = (
     "|newsletters?|news|readme|stor(?:y|ies)|reviews?|logs?|outputs?|html|snippets?|attachments?|files?|pdfs?"
     "|notices?|tweets?)"
 )
+_OTHER = (
+    rf"(?:(?:the|this|that|it|its|his|her|their|an?)\s+(?:[\w-]+\s+){{0,2}}{_TEXT}|they|it|he|she|someone|somebody"
+    r"|the\s+(?:[\w-]+\s+)?(?:customer|client|vendor|seller|author|sender|supplier|landlord|caller|guest|user|bot|tool))"
+)
+_SAYS = (
+    r"(?:said|says?|wrote|writes?|reads?|states?|stated|claims?|claimed|tells?|told|demands?|demanded|adds?|added|replied"
+    r"|replies|answered|answers|goes|asks|asked|posted|sent)"
+)
+# Speech in quotation marks, and who said it behind or in front of it.
+_WHO = (
+    r"(?:he|she|they|it|(?:the|my|our|his|her|their|a)\ [\w'’-]{2,20}(?:\ [\w'’-]{2,20})?|[A-Z][\w'’-]{1,20}"
+    r"(?:\ [A-Z][\w'’-]{1,20})?)"
+)
+_TOLD = r"(?:said|says|wrote|writes|added|adds|replied|replies|answered|demanded|demands|insisted|told\ \w+|asked)"
 _ASKS_FOR = (
     r"(?:generates?|create|write|suggest|provide|come\ up\ with|give|output|produce|return|determine|predict"
     r"|summari[sz]e|name|analy[sz]e|extract|reply\ with)"
+)
+_FOR_LISTS = (
+    r"(?:titles?|headline|topic|tags?|emoji|session\ name|branch\ name|slug|follow-?up\ (?:questions|prompts)"
+    r"|search\ queries|description\ of\ this\ session|commit\ message)"
+)
+_OF_A_TALK = (
+    r"(?:chat|conversation|thread|session|coding\ task|diff|history"
+    r"|user['’]s\ (?:first\ )?(?:message|prompt|request))"
 )
 ENGLISH_AUTHORSHIP = Authorship(
     own_quotes=(
@@ -67,6 +89,7 @@ ENGLISH_AUTHORSHIP = Authorship(
         r"|do|does|and|also|but|so|i|we|my|our|thanks|thank|now|then|give|answer)\b"
     ),
     auxiliary=(
+        rf"\b{_ASKS_FOR}\b[^.!?\n]{{0,120}}\b{_FOR_LISTS}\b(?=[\s\S]{{0,300}}?\b{_OF_A_TALK}\b)|"
         rf"\b{_ASKS_FOR}\b[^.!?\n]{{0,60}}\b(?:thread|chat|conversation|session)\ titles?\b"
         r"|\byou\ are\ a\ (?:(?:thread|chat|conversation|session)\ )?(?:title|summary|topic)\ (?:generator"
         r"|writer)\b|\banaly[sz]e\ (?:if|whether)\ this\ message\ indicates\ a\ new\ conversation\ topic"
@@ -79,4 +102,7 @@ ENGLISH_AUTHORSHIP = Authorship(
         r"|summary of (?:the )?(?:earlier|previous|prior|conversation)|notes from memory"
         r"|this session is being continued|the conversation (?:so far|history)"
     ),
+    reports=(rf"\b{_OTHER}\s+(?:\w+\s+){{0,2}}?{_SAYS}\b(?:\s+(?:me|us|you|that))?\s*[:：,]?"),
+    work_words="this|that|the|into|to|in|sentence|text|line|following",
+    speech_reports=(rf"[\"”][,.!]?\s+(?:{_WHO}\s+{_TOLD}|{_TOLD}\s+{_WHO})\b|\b{_WHO}\s+{_TOLD}\s?[:,]?\s?[\"“]"),
 )

@@ -94,4 +94,33 @@ ENGLISH_UNITS = Units(
     },
 )
 
-ENGLISH_NAMES = PersonNames()
+ENGLISH_NAMES = PersonNames(
+    words=frozenset(
+        "amber angel april art ash august autumn bill bishop brook buck chance chase chip clay"
+        " cliff crystal dale dawn dean don drew eve faith fern flora ford forest frank ginger"
+        " grace grant guy harmony heather holly hope iris ivy jade jasmine jewel joy june justice"
+        " kit lance lane lily mark max may melody mercy miles misty nick olive opal page pat"
+        " patience pearl penny peg pierce poppy porter ray reed rich river robin rock rod rose"
+        " rowan ruby rusty sage sally sandy sky skip sonny star stone sue summer tab trinity trip"
+        " violet wayne will winter young anger baker black brown bush cook cross fields fox gray"
+        " green hall hill king lake long love moon park price rice short small smith snow walker"
+        " ward west white wolf wood woods".split()
+    ),
+    anybody=frozenset(
+        "again all alexa amigo amigos angel anyway babe baby beautiful boss bro brother bud buddy"
+        " champ chef chief coach crew dad daddy darling dear dearest doc doctor dude everybody"
+        " everyone fam fella fellas folks friend friends gang gentlemen girl girls google gorgeous"
+        " gosh grandma grandpa guys handsome hey hi hello hon honey kids ladies lady love lovely"
+        " madam man mate mom mommy morning mum neighbor neighbour night pal partner people"
+        " professor siri sir sis sister son star stranger sunshine sweetheart sweetie team thanks"
+        " there today tomorrow tonight user welcome world wow yeah yes yo assistant friday monday"
+        " saturday sunday thursday tuesday wednesday".split()
+    ),
+    no_parts=frozenset("mr mrs ms miss dr prof sir the of and bin jr sr".split()),
+    cries="oh|aw|aww|wow",
+    greetings=(
+        "hey|hi|hello|hiya|dear|(?:good[ ])?(?:morning|afternoon|evening|night)|thanks|thank[ ]you"
+        "|bye|welcome(?:[ ]back)?"
+    ),
+    greeting_ends="there|again|so[ ]much|a[ ]lot|a[ ]bunch",
+)

@@ -59,4 +59,5 @@ ENGLISH_OUTCOMES = Outcomes(
         "|(?:status|code|status_code) 20[0-4]|(?:errors?|stderr|stdout|output) (?:null|none|false|empty)"
         "|stdout|stderr|no output"
     ),
+    exit_leads="(?:error:? )?(?:process |command )?(?:failed with )?",
 )

@@ -48,6 +48,7 @@ ENGLISH_REPLIES = Replies(
     after_label="please|one|ones|option|choice|then|thanks|thank you|it is",
     and_words="and",
     but_words="but|and|with|without",
+    refusal_leads="well|hi|hello|hmm|unfortunately|regrettably",
 )
 
 ENGLISH_GRAMMAR = Grammar(
@@ -90,6 +91,15 @@ ENGLISH_GRAMMAR = Grammar(
         "case".split()
     ),
     behind_ordinals="Floor",
+    shared_words=frozenset(
+        "a all an as at by den die do for had has he her his i in is it its man me men no of on or"
+        " over so to up us was we".split()
+    ),
+    name_words=frozenset("the my our her his their your of and for".split()),
+    numbered_words=frozenset(
+        "base top step phase option part level stage day week round attempt version type sub pre"
+        " post mid non log page line lines item section chapter figure table grade year".split()
+    ),
 )
 
 ENGLISH_SECTIONS = Sections(

@@ -1,10 +1,13 @@
 """Words of other European languages and of Turkish: data alone."""
 
-from indexer.language.base import Days, Grammar, Language, Numerals, Questions, Replies, Sections
+from indexer.language.base import Days, Grammar, Language, Numerals, PersonNames, Questions, Replies, Sections
 from indexer.language.fact_tables import Nouns, Values
 
 DUTCH = Language(
     name="Dutch",
+    names=PersonNames(
+        no_parts=frozenset(("van",)),
+    ),
     grammar=Grammar(
         grammar_words=(
             "het een van en niet dat voor met zijn op te ik wij je we hij zij ze maar ook als bij naar uit om "

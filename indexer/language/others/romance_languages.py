@@ -1,10 +1,13 @@
 """Words of Romance languages other than French: data alone."""
 
-from indexer.language.base import Days, Grammar, Language, Numerals, Questions, Replies, Secrets
+from indexer.language.base import Days, Grammar, Language, Numerals, PersonNames, Questions, Replies, Secrets
 from indexer.language.fact_tables import Nouns, Values
 
 SPANISH = Language(
     name="Spanish",
+    names=PersonNames(
+        no_parts=frozenset("de da di la le el al".split()),
+    ),
     grammar=Grammar(
         grammar_words=(
             "el los las una del que por para con está es en y se lo al su sus como más pero muy mi nos nuestro "
