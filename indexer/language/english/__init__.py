@@ -5,6 +5,7 @@ from indexer.language.english.english_authorship import ENGLISH_AUTHORSHIP
 from indexer.language.english.english_clauses import ENGLISH_CLAUSES
 from indexer.language.english.english_days import ENGLISH_DAYS
 from indexer.language.english.english_facts import ENGLISH_FRAMES, ENGLISH_VALUES
+from indexer.language.english.english_grammar import ENGLISH_GRAMMAR
 from indexer.language.english.english_labels import ENGLISH_LABELS, ENGLISH_NAMES, ENGLISH_UNITS
 from indexer.language.english.english_lasting import ENGLISH_LASTING
 from indexer.language.english.english_nouns import ENGLISH_NOUNS
@@ -18,7 +19,7 @@ from indexer.language.english.english_sameness import ENGLISH_SAMENESS
 from indexer.language.english.english_secrets import ENGLISH_SECRETS
 from indexer.language.english.english_statements import ENGLISH_QUESTIONS, ENGLISH_STATEMENTS
 from indexer.language.english.english_wordings import ENGLISH_SCRIPT, ENGLISH_WORDINGS
-from indexer.language.english.english_words import ENGLISH_GRAMMAR, ENGLISH_REPLIES, ENGLISH_SECTIONS
+from indexer.language.english.english_words import ENGLISH_REPLIES, ENGLISH_SECTIONS
 from indexer.language.fact_tables import FactTable, Readings
 
 
