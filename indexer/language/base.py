@@ -121,6 +121,10 @@ class Statements:
     asks: str = ""  # beginnings of requests to an assistant
     offer_words: frozenset[str] = frozenset()  # of which an offer has one
     wills: str = ""  # words of the will of others
+    later_within: str = ""  # words behind a claim of consent that is only to come
+    consent_words: frozenset[str] = frozenset()  # words of such claims that do not tell what was agreed to
+    consent_words_within: frozenset[str] = frozenset()  # the same in pairs of characters
+    question_ends: tuple[str, ...] = ()  # ends of a question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +151,8 @@ class Phrases:
     references: str = ""  # words before the number of a message
     reference_joints: frozenset[str] = frozenset()  # words between such numbers
     ranges: str = ""  # words between the first and the last of several numbers
+    interjections: str = ""  # words that open a sentence and say nothing
+    interjections_within: str = ""  # the same in a language without spaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +172,11 @@ class Recall:
     fillers: frozenset[str] = frozenset()  # words of small talk
     asking_commands: frozenset[str] = frozenset()  # commands that ask for memories
     keeping_commands: frozenset[str] = frozenset()  # commands that keep what follows
+    commands_within: str = ""  # names of commands in a language without spaces
+    pick_signs: str = ""  # signs of the number of an option
+    pick_units: str = ""  # words behind such a number
+    pick_ends: str = ""  # particles behind those
+    asking_ends: tuple[str, ...] = ()  # ends of a sentence that asks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +222,20 @@ class Sameness:
     speakers: frozenset[str] = frozenset()  # words for who speaks alone
     listeners: frozenset[str] = frozenset()  # words for who listens
     empty: frozenset[str] = frozenset()  # other words that a retelling may leave out
+    day_leads: str = ""  # words before the day in brackets behind a note
+    named_reports: str = ""  # reports by somebody with a name, in a group name; of one language
+    report_ends_within: str = ""  # words of a report behind a name
+    same_words: Mapping[str, str] = field(default_factory=dict)  # words of another writing, each as compared
+    shortened: Mapping[str, str] = field(default_factory=dict)  # ends that are words, each written out
+    unsaid: frozenset[str] = frozenset()  # words that are not compared
+    week_within: str = ""  # words for the week before the sign of a day
+    particles_within: str = ""  # particles at an end that say nothing
+    times_within: str = ""  # words of time that may stand elsewhere
+    fixed_within: str = ""  # see `fixed`
+    week_sign: str = ""  # the sign that takes the place of those, of one language
+    same_signs: Mapping[str, str] = field(default_factory=dict)  # the same for signs
+    assistants_named: str = ""  # names of the assistant in a frame
+    clause_joints: str = ""  # words between two clauses, with their blanks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -399,6 +424,8 @@ class Numerals:
     articles: str = ""  # words that stand for one of a large number
     joints: str = ""  # words within a number
     halves: frozenset[str] = frozenset()  # words for a half
+    digit_signs: Mapping[str, float] = field(default_factory=dict)  # signs of digits
+    scale_signs: Mapping[str, int] = field(default_factory=dict)  # signs that make a number larger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -442,6 +469,11 @@ class Secrets:
     identified_within: str = ""  # the same in a language without spaces
     id_words: str = ""  # words behind those
     id_signs: str = ""  # the same in a language without spaces
+    placeholders: str = ""  # words that stand for a secret
+    word_ends: str = ""  # ends of words of how a password is
+    measured: str = ""  # what is counted or numbered, behind a number
+    no_keys: str = ""  # words before one for a key that is no secret
+    no_seeds: frozenset[str] = frozenset()  # words of grammar that are in no seed phrase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -463,6 +495,7 @@ class PersonNames:
     greeting_particles: str = ""  # particles behind a greeting or a name
     addresses_within: str = ""  # others before a name
     no_names_within: str = ""  # what stands where a name could, and is none
+    no_capitals: frozenset[str] = frozenset()  # words with a capital that are no names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

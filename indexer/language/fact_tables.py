@@ -131,6 +131,7 @@ class Values:
     denials: tuple[str, ...] = ()  # first words of what is no value
     not_yet: tuple[str, ...] = ()  # signs before what is not so yet
     done_signs: str = ""  # the sign behind what is done, of one language
+    duration_joints: str = ""  # words between the parts of a duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,7 +53,8 @@ _SHORTENED_LINES = 200
 _SLACK = 1 + 1e-9
 _UNIT_OF_TIME = f"(?:h|s|ms|{ANY.values.durations})"
 _COMPOUND = lazy_regex(
-    rf"(?<![\w.,])\d{{1,6}}[ ]?{_UNIT_OF_TIME}(?:,?(?: and)?[ ]?\d{{1,6}}[ ]?{_UNIT_OF_TIME}\b){{1,3}}"
+    rf"(?<![\w.,])\d{{1,6}}[ ]?{_UNIT_OF_TIME}"
+    rf"(?:,?(?: (?:{ANY.values.duration_joints}))?[ ]?\d{{1,6}}[ ]?{_UNIT_OF_TIME}\b){{1,3}}"
 )
 _SHARE = lazy_regex(rf"(?<![\w./])(\d{{1,9}})(?: ?/ ?|{ANY.numerals.shares})(\d{{1,9}})(?![\w/]|\.\d)")
 
@@ -375,15 +376,11 @@ def _is_word(char: str) -> bool:
 _USER = lazy_regex(ANY.statements.user_words, re.IGNORECASE)
 _CLAIM = lazy_regex(f"(?ix){ANY.statements.consents}")
 _ONLY_ASKED = lazy_regex(f"(?ix){ANY.statements.only_asked}")
-_LATER_HAN = lazy_regex("后|前|之后|之前|再")
+_LATER_WITHIN = lazy_regex(ANY.statements.later_within)
 _WORD = lazy_regex(r"[a-z]{4,}|[a-z]*[0-9][a-z0-9]*")
 _HAN = lazy_regex(f"[{COMMON_HAN}]+")
-_COMMON = frozenset(
-    "user customer client that this with have been were will would should could their them they then than from into "
-    "already explicitly also confirmed confirm agreed agree approved approve accepted accept plan shall "
-    "want please".split()
-)
-_COMMON_HAN = frozenset("用户 客户 确认 同意 批准 认可 授权 许可 已经 明确 可以 好的 我们 是否 需要".split())
+_COMMON = ANY.statements.consent_words
+_COMMON_WITHIN = ANY.statements.consent_words_within
 
 
 def claims_of(text: str) -> Iterator[str]:
@@ -396,7 +393,7 @@ def claims_of(text: str) -> Iterator[str]:
 def _is_claim(match: re.Match[str]) -> bool:
     line, start = match.string, match.start()
     asked_match = _ONLY_ASKED.search(line[max(0, start - 40) : start])
-    return not asked_match and not _LATER_HAN.match(line, match.end())
+    return not asked_match and not _LATER_WITHIN.match(line, match.end())
 
 
 def names_user(text: str) -> bool:
@@ -409,13 +406,7 @@ _BEGUN = lazy_regex(r"[^\W\d_]{3,}")
 _CAPITAL_NOUNS = frozenset(language.name for language in LANGUAGES if language.capitalises_nouns)
 # Also where nothing stands before it.
 _BEFORE_FIRST = '.!?:;"“(*'
-_NO_NAMES = frozenset(
-    "user assistant the this that these those when where while after before since until with without from then there "
-    "they their his her its our your not never always please deploys deploy monday tuesday wednesday thursday friday "
-    "saturday sunday january february march april may june july august september october november december "
-    "english german french spanish italian portuguese dutch swedish polish russian turkish japanese korean "
-    "chinese".split()
-)
+_NO_NAMES = ANY.names.no_capitals
 
 
 def capitalised_names(text: str) -> list[str]:
@@ -438,5 +429,5 @@ def topics_of(text: str) -> set[str]:
     lowered_text = text.lower()
     topics = {word[:5] for word in _WORD.findall(lowered_text) if word not in _COMMON}
     for run in _HAN.findall(lowered_text):
-        topics |= {run[at : at + 2] for at in range(len(run) - 1)} - _COMMON_HAN
+        topics |= {run[at : at + 2] for at in range(len(run) - 1)} - _COMMON_WITHIN
     return topics

@@ -67,9 +67,9 @@ _NUMBER = lazy_regex(
     re.VERBOSE,
 )
 _SIGNS = "€$£¥￥"
-_HAN_DIGITS = {char: at for at, char in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0, "半": 0.5}
-_HAN_SCALES = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "亿": 100_000_000}
-_HAN = lazy_regex("[零〇一二两三四五六七八九十百千万亿半]{1,12}")
+_DIGIT_SIGNS = ANY.numerals.digit_signs
+_SCALE_SIGNS = ANY.numerals.scale_signs
+_SIGNED_NUMBER = lazy_regex(f"[{''.join([*_DIGIT_SIGNS, *_SCALE_SIGNS])}]{{1,12}}")
 
 
 def _found_values(text: str) -> Iterator[tuple[ValueKind, int, int]]:
@@ -157,18 +157,18 @@ def spelled_amounts(text: str) -> Iterator[float]:
     """The numbers of a text that are written as words: "five", "三十"."""
     yield from spelled_numbers(text)
     if not text.isascii():
-        yield from map(_han_value, _HAN.findall(text))
+        yield from map(_value_of_signs, _SIGNED_NUMBER.findall(text))
 
 
-def _han_value(word: str) -> float:
+def _value_of_signs(word: str) -> float:
     total, section, digit = 0.0, 0.0, 0.0
     for char in word:
-        if char in _HAN_DIGITS:
-            digit = _HAN_DIGITS[char]
-        elif _HAN_SCALES[char] < 10_000:
-            section, digit = section + (digit or 1) * _HAN_SCALES[char], 0.0
+        if char in _DIGIT_SIGNS:
+            digit = _DIGIT_SIGNS[char]
+        elif _SCALE_SIGNS[char] < 10_000:
+            section, digit = section + (digit or 1) * _SCALE_SIGNS[char], 0.0
         else:
-            total, section, digit = total + (section + digit or 1) * _HAN_SCALES[char], 0.0, 0.0
+            total, section, digit = total + (section + digit or 1) * _SCALE_SIGNS[char], 0.0, 0.0
     return total + section + digit
 
 
@@ -279,7 +279,7 @@ def _command_lines(text: str, start: int, end: int) -> Iterator[SpanOfKind]:
         at += len(line)
 
 
-_YEAR = lazy_regex(r"(?:19|20)\d\d(?: ?年)?")
+_YEAR = lazy_regex(rf"(?:19|20)\d\d(?: ?(?:{ANY.days.year_signs}))?")
 
 
 def is_year(number: str) -> bool:

@@ -120,25 +120,11 @@ _ASIDE = lazy_regex(r"\[(?!redacted\])[^\[\]\n]{4,400}\](?!\()")
 _LINK = lazy_regex(r"\[([^\[\]\n]{1,200})\]\(([^()\s]{1,500})\)")
 _BLANKS = lazy_regex(r"\s+")
 
-_INTERJECTION = (
-    "wow|woah|whoa|hey there|hey|hi there|hi|hello|heya|yo|oh my god|oh my gosh|omg|oh no|oh wow|oh|ooh|ah|aw|aww"
-    "|awww|yay|haha|hahaha|lol|hmm|hm|well|yeah|yep|yup|yes|yea|no worries|no problem|no way|nope|nah|sure thing"
-    "|sure|ok|okay|alright|all right|right|cool|nice one|nice|great|awesome|amazing|sweet|perfect|totally"
-    "|absolutely|definitely|exactly|for sure|of course|certainly|indeed|true|agreed|thanks a lot|thanks so much"
-    "|thanks again|thanks|thank you so much|thank you very much|thank you|thx|congrats|congratulations"
-    "|good morning|good evening|good question|great question|so|anyway|anyways|btw|by the way|you know|i mean"
-    "|honestly|actually|gotcha|got it|understood|sounds good|sounds great|great job|good job|nice work|well done"
-    "|way to go|guess what|you're right|i see|you bet|please|man|dude|bro"
-)
-_OPENING = lazy_regex(rf"(?:{_INTERJECTION})\b(?=[\s,.!;:–—-]|$)[\s,.!;:–—-]*", re.IGNORECASE)
+_INTERJECTION = ANY.phrases.interjections
+_OPENING = lazy_regex(rf"(?:{ANY.phrases.interjections})\b(?=[\s,.!;:–—-]|$)[\s,.!;:–—-]*", re.IGNORECASE)
 _STOPS = ",.!;:–—-，。！～~、…"
 _VOCATIVE = lazy_regex(r"([A-Z][\w'’-]{1,20})(?:\s*[,!.–—-]+\s*|\s*$)")
-_CHINESE_OPENING = lazy_regex(
-    "(?:哈+|嗯+|哦+|噢+|喔+|哇+|唉+|诶|欸|嗨|喂|好+的?(?:呀|啊|吧|嘞|哒)?|是的|是啊|是呀|对的?|对(?:啊|呀)|没错|行|可以|收到|明白了?|知道了|了解"
-    "|谢谢(?:你|您|啦|大家)?|多谢|感谢|辛苦了?|不客气|没问题|没事|当然|太好了|太棒了|真棒|真好|真不错"
-    "|好羡慕|是吗|哎呀|真的吗?|你好|您好|大家好|早上好|早|晚上好|那个|就是说|其实|话说|对了)"
-    "[，,。.！!～~、…\\s]+"
-)
+_OPENING_WITHIN = lazy_regex(rf"(?:{ANY.phrases.interjections_within})[，,。.！!～~、…\s]+")
 
 
 def statement_lines(text: str) -> list[list[str]]:
@@ -198,7 +184,7 @@ def clean(statement: str, names: tuple[str, ...]) -> str:
 
 
 def _without_opening(text: str, names: tuple[str, ...]) -> str:
-    opening = _OPENING.match(text) or _CHINESE_OPENING.match(text)
+    opening = _OPENING.match(text) or _OPENING_WITHIN.match(text)
     # "So tired" and "No problem with that" are sentences: what opens stands before a comma or a stop.
     if opening and (opening[0].rstrip()[-1] in _STOPS or opening.end() == len(text)):
         return text[opening.end() :]

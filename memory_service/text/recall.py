@@ -20,7 +20,7 @@ _MAX_QUERY_CHARS: Final = 500
 _LONG_CHARS: Final = 600
 _SMALL_TALK_CHARS = 120
 
-_COMMAND = lazy_regex(r"/([a-z][a-z0-9_-]{0,31}|回忆|记住|搜索)(?=\s|$)", re.IGNORECASE)
+_COMMAND = lazy_regex(rf"/([a-z][a-z0-9_-]{{0,31}}|{ANY.recall.commands_within})(?=\s|$)", re.IGNORECASE)
 _ASKS_MEMORY = ANY.recall.asking_commands
 _KEEPS_MEMORY = ANY.recall.keeping_commands
 _KEEP = lazy_regex(rf"/(?:{ANY.recall.keep})[\s:：,，]*(.*)", re.IGNORECASE | re.DOTALL)
@@ -48,14 +48,14 @@ _SMALL_TALK = lazy_regex(ANY.recall.small_talk)
 _SMALL_TALK_WITHIN = lazy_regex(ANY.recall.small_talk_within)
 _WORD = lazy_regex(r"[^\W_]+(?:['’][^\W_]+)*")
 _PICK = lazy_regex(
-    rf"(?:{ANY.recall.picks})?\s{{0,3}}[(\[]?[a-z0-9一二三四五六七八九十][)\].、]?\s{{0,3}}(?:个"
-    "|個|项|項|种|種|条|條)?(?:吧)?[.。!！]?",
+    rf"(?:{ANY.recall.picks})?\s{{0,3}}[(\[]?[a-z0-9{ANY.recall.pick_signs}][)\].、]?\s{{0,3}}"
+    rf"(?:{ANY.recall.pick_units})?(?:{ANY.recall.pick_ends})?[.。!！]?",
     re.IGNORECASE,
 )
 _COURTESY = lazy_regex(rf"(?ix)\s*(?:{ANY.recall.courtesies})\s*")
 _THANKS = lazy_regex(f"(?i){ANY.recall.thanks}")
 _SENTENCE = lazy_regex(r"[^.!?。！？；\n]*+(?:[.!?](?!\s|$)[^.!?。！？；\n]*+)*+(?:[.!?。！？；]+|\n|$)")
-_ASKING_END = ("?", "？", "吗", "呢", "吗。", "呢。", "么", "么。")
+_ASKING_END = ("?", "？", *ANY.recall.asking_ends)
 _ASKING = lazy_regex(f"(?i){ANY.recall.asking}")
 _BLANKS = lazy_regex(r"\s+")
 _QUOTE_MARKS = lazy_regex(r"^[> ]+", re.MULTILINE)

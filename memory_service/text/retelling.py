@@ -32,7 +32,7 @@ _NOTE = lazy_regex(
 )
 _ASSISTANTS_NOTE = lazy_regex(rf"\W*(?:{ANY.recall.assistants})\b", re.IGNORECASE)
 _RECALLING = lazy_regex(ANY.recall.recalling, re.IGNORECASE)
-_CLAUSE = lazy_regex(r"[,;!?，；。！？\n]+|\.(?=\s|$)|[:：](?=\s|[^\d\s/])| and (?=(?:my|your|the|our|i|you|we) )")
+_CLAUSE = lazy_regex(rf"[,;!?，；。！？\n]+|\.(?=\s|$)|[:：](?=\s|[^\d\s/])|{ANY.sameness.clause_joints}")
 _USER: Final = frozenset({"user"})
 _SELF, _OTHER = ANY.sameness.speakers, ANY.sameness.listeners
 _EMPTY = _SELF | _OTHER | ANY.sameness.empty

@@ -27,15 +27,15 @@ _FILE = r"\w+\.(?:py|md|txt|json|ya?ml|toml|env)\W*\Z"
 # (`hunter22.A`); a file or a field for secrets (`db1.password`) is still a place.
 _DOTTED_PASSWORD = rf"(?!{_FILE})(?=\D*\d)\w+\.(?!\w*(?:pass|pwd|secret|token|key))\w+[^\w(]*\Z"
 _PLACEHOLDER = re.compile(
-    r"<[^<>]*>?|\$\{?[A-Za-z_{(]|%[A-Za-z_(]|\{[\w{ .$]|\[\w[\w -]*\]?|\*{2,}|[xX•·.…_-]{3,}\W*\Z|your\b|your[-_]"
-    rf"|my[-_]|example|changeme|(?!{_DOTTED_PASSWORD})(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*(?:\(|\W*\Z)|[A-Za-z_.]+[(\[{{]|\W+\Z"
+    r"<[^<>]*>?|\$\{?[A-Za-z_{(]|%[A-Za-z_(]|\{[\w{ .$]|\[\w[\w -]*\]?|\*{2,}|[xX•·.…_-]{3,}\W*\Z|"
+    rf"{_WORDS.placeholders}|(?!{_DOTTED_PASSWORD})(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*(?:\(|\W*\Z)|[A-Za-z_.]+[(\[{{]|\W+\Z"
     r"|/|~/|\./|https?:",
     re.IGNORECASE,
 )
 _AGAIN = lazy_regex(rf"(?:{_WORDS.labels})s?[\"'`*]{{0,3}}[:=：]", re.IGNORECASE)
-_ENDED = re.compile(r"(?:ed|ing|able|ible|ful|ory|ent|ive|ly|al|er|ong|eak)\Z")
+_ENDED = re.compile(rf"(?:{_WORDS.word_ends})\Z")
 _MEASURE = lazy_regex(rf"[ -]{{0,2}}(?:{_WORDS.measures}|[kmg]b|%)", re.IGNORECASE)
-_MEASURED = re.compile(r"\d[\d.,-]*(?:[kKmM]|h|d|s|ms|min|bit|-?char\w*|-?digit\w*|-?bit|st|nd|rd|th|x)?\Z")
+_MEASURED = re.compile(rf"\d[\d.,-]*(?:[kKmM]|h|d|s|ms|min|{_WORDS.measured}|x)?\Z")
 _NAMED_THINGS = re.compile(
     r"(?:sha-?\d+|md5|oauth-?\d?|argon2\w*|pbkdf2|base64|utf-?8|[bs]crypt\d*|aes-?\d*|v\d[\d.]*|gpt-?\d.*|p?256|rs256"
     rf"|hs256|es256|ed25519|rsa-?\d*|1password|keepass\w*|web3|ipv[46]|tls1.*|\d{{4}}-\d\d-\d\d.*)\W*\Z|{_FILE}",
@@ -50,13 +50,8 @@ _IDENTIFIED = lazy_regex(
 _PUBLIC = re.compile(r"AAAA[A-Z]3NzaC1|AAAAE2VjZHNh|sha\d{3}-|MII[A-Za-z]")
 _COUNTED = re.compile(r"\d[\d,.]*[kKmM]? \Z")
 _PLACES = frozenset(("KEY", "TOKEN", "SECRET", "PASSWORD", "VALUE", "PASS"))
-_NO_KEY = re.compile(
-    r"(?:cache|primary|foreign|partition|object|sort|row|public|s3|map|dict|max)[ _-]\Z", re.IGNORECASE
-)
-_NO_SEED = frozenset(
-    "the and for are not from your have was were has had but his her our their been could would should because its"
-    " which these those some into also only than what where".split()
-)
+_NO_KEY = re.compile(rf"(?:{_WORDS.no_keys})[ _-]\Z", re.IGNORECASE)
+_NO_SEED = ANY.secrets.no_seeds
 _IBAN_LENGTHS = {
     country: int(length)
     for country, length in (

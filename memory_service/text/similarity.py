@@ -35,7 +35,8 @@ _LOOKED_BACK: Final = 60
 _MARKER = lazy_regex(r"(?:[-*+•]|\d{1,3}[.)、]) ")
 _HANDLE = lazy_regex(r"\s{0,4}[(\[（【]\s{0,2}log:\d{1,12}[^()\[\]（）【】\n]{0,80}[)\]）】]")
 _DATED = lazy_regex(
-    r"\s{0,4}[(（]\s{0,2}(?:(?:on|said on|at)\s{1,2})?(\d{4}-\d{2}-\d{2})\s{0,2}[)）]\s{0,2}[.。]?\s{0,4}\Z"
+    rf"\s{{0,4}}[(（]\s{{0,2}}(?:(?:{ANY.sameness.day_leads})\s{{1,2}})?(\d{{4}}-\d{{2}}-\d{{2}})\s{{0,2}}[)）]"
+    r"\s{0,2}[.。]?\s{0,4}\Z"
 )
 _NAME_AND_DAY = (
     r"[*_]{0,2}(?P<name>[^\W\d_][\w.'’·-]{0,23}(?: [^\W\d_][\w.'’-]{0,23}){0,2})[*_]{0,2}"
@@ -55,14 +56,12 @@ _TOPICS = ANY.sameness.topics
 _TOPIC_SIGNS = lazy_regex(ANY.sameness.topic_signs)
 
 # The frame around what was said. What somebody thinks, hopes or decided is no report.
-_SAID = "said|says|stated|states|mentioned|mentions|noted|notes|reported|reports|explained|wrote|pointed out|added"
 _FRAME = lazy_regex(ANY.sameness.frames, re.IGNORECASE)
 # A report by somebody with a name: "Anna said that …", "张伟说：…".
-_NAMED = lazy_regex(
-    rf"(?P<name>[A-Z][\w'’-]{{1,23}}(?: [A-Z][\w'’-]{{1,23}})?) (?:(?:{_SAID}) that|(?:said|says|wrote)[:,]) (?=\S)"
-)
+_NAMED = lazy_regex(ANY.sameness.named_reports)
+_BY_ASSISTANT = lazy_regex(ANY.sameness.assistants_named, re.IGNORECASE)
 _NO_NAMES = ANY.sameness.no_names
-_NAMED_HAN = lazy_regex("(?:说|說|表示|提到)$")
+_REPORT_END_WITHIN = lazy_regex(ANY.sameness.report_ends_within)
 # In a longer text, what was decided is said by what it decides.
 _DECIDED = lazy_regex(ANY.sameness.decided, re.IGNORECASE)
 
@@ -74,31 +73,11 @@ _TOKEN = lazy_regex(
     r"|[^\w\s.,:;!?'’\"`*_()\[\]{}…—–/\-·、。・「」『』《》【】“”‘’\u200b-\u200f\ufe0f\u20e3]"
 )
 _DASHES = str.maketrans("−–—‐‑’`´", "-----'''")
-_WEEKDAYS = {
-    short: day
-    for day, shorts in {
-        "monday": "mon", "tuesday": "tue tues", "wednesday": "wed", "thursday": "thu thur thurs", "friday": "fri",
-        "saturday": "sat", "sunday": "sun",
-    }.items()
-    for short in shorts.split()
-}  # fmt: skip
-_MONTHS = dict(
-    zip(
-        "jan feb mar apr jun jul aug sep sept oct nov dec".split(),
-        "january february march april june july august september september october november december".split(),
-        strict=True,
-    )
-)
-_SAME_WORD = {
-    **_WEEKDAYS, **_MONTHS, "cannot": "can not", "cant": "can not", "dont": "do not", "doesnt": "does not",
-    "didnt": "did not", "isnt": "is not", "arent": "are not", "wasnt": "was not", "wont": "will not",
-    "can't": "can not", "won't": "will not", "shan't": "shall not", "ain't": "is not", "let's": "let us",
-    "okay": "ok",
-}  # fmt: skip
-_SHORTENED = {"n't": "not", "'s": "is", "'re": "are", "'ll": "will", "'ve": "have", "'m": "am", "'d": "would"}
-_EMPTY = frozenset("a an the please also".split())
-_WEEK_HAN = lazy_regex("(?:星期|礼拜|周)(?=[一二三四五六日天末])")
-_LAST_HAN = lazy_regex("[啊呀哦啦嘛呢]+(?=[。！!.]*$)")
+_SAME_WORD = ANY.sameness.same_words
+_SHORTENED = ANY.sameness.shortened
+_EMPTY = ANY.sameness.unsaid
+_WEEK_WITHIN = lazy_regex(ANY.sameness.week_within)
+_PARTICLES_WITHIN = lazy_regex(ANY.sameness.particles_within)
 
 # Words at which a phrase begins that may stand at another place of its sentence.
 _MOVABLE = ANY.sameness.movable
@@ -106,10 +85,8 @@ _SWAPPED = ANY.sameness.swapped
 # With one of these the order of words says more than where a phrase stands.
 _FIXED = ANY.sameness.fixed
 _MOST_MOVED = 60
-_TIME_HAN = lazy_regex(
-    "[每上下本这]?个?周[一二三四五六日天末]|[今明昨前后]天|[今明去前后]年|[上下本]个?[周月]|每[天周月年日]|[早晚]上|上午|下午|中午|凌晨|傍晚"
-)
-_FIXED_HAN = lazy_regex("[不没未别勿非只从到改换和或且但比]|然后|之[前后]")
+_TIMES_WITHIN = lazy_regex(ANY.sameness.times_within)
+_FIXED_WITHIN = lazy_regex(ANY.sameness.fixed_within)
 
 _PERSONAL = ANY.sameness.personal
 _ONESELF = lazy_regex(ANY.sameness.oneself)
@@ -357,9 +334,9 @@ def _without_head(plain: str, *, is_labelled: bool) -> tuple[str, str | None, st
     if marker := _MARKER.match(plain):
         return plain[marker.end() :], None, ""
     if not is_labelled and (match := _SPEAKER.match(plain)) and _can_speak(match["name"]):
-        return plain[match.end() :], _speaker(_NAMED_HAN.sub("", match["name"])), match["day"] or ""
+        return plain[match.end() :], _speaker(_REPORT_END_WITHIN.sub("", match["name"])), match["day"] or ""
     if framed_match := _FRAME.match(plain):
-        by_assistant = re.search(r"assistant|agent|bot|助手", framed_match[0][:20], re.IGNORECASE)
+        by_assistant = _BY_ASSISTANT.search(framed_match[0][:20])
         return plain[framed_match.end() :], _ASSISTANT if by_assistant else None, ""
     if (match := _NAMED.match(plain)) and match["name"].split()[0].lower() not in _NO_NAMES:
         return plain[match.end() :], _speaker(match["name"]), ""
@@ -390,7 +367,10 @@ def _unify_writing(text: str) -> str:
     unified_text = simplify(text).translate(_DASHES)
     if unified_text.isascii():
         return unified_text
-    return _LAST_HAN.sub("", _WEEK_HAN.sub("周", unified_text).replace("周天", "周日"))
+    unified_text = _WEEK_WITHIN.sub(ANY.sameness.week_sign, unified_text)
+    for sign, same_sign in ANY.sameness.same_signs.items():
+        unified_text = unified_text.replace(sign, same_sign)
+    return _PARTICLES_WITHIN.sub("", unified_text)
 
 
 def _tokens(text: str) -> Iterator[str]:
@@ -441,8 +421,8 @@ def _keys(plain: str, tokens: tuple[str, ...]) -> Iterator[Key]:
 
 def _time_keys(text: str) -> Iterator[Key]:
     """The one time that a Chinese sentence begins with, or has behind its subject, and the rest of it."""
-    times = list(_TIME_HAN.finditer(text))
-    if len(times) == 1 and times[0].start() <= _SUBJECT_CHARS and not _FIXED_HAN.search(text):
+    times = list(_TIMES_WITHIN.finditer(text))
+    if len(times) == 1 and times[0].start() <= _SUBJECT_CHARS and not _FIXED_WITHIN.search(text):
         yield "timed", times[0][0], tuple(_tokens(text[: times[0].start()] + text[times[0].end() :].rstrip(_STOPS)))
 
 

@@ -46,7 +46,7 @@ _DUE = lazy_regex(ANY.statements.due)
 _DUE_HINTS = ANY.statements.due_hints
 _HAN = lazy_regex(f"[{COMMON_HAN}]")
 _DECIDING = lazy_regex(f"(?i){ANY.statements.deciding}")
-_QUESTION_END = ("?", "？", "吗", "呢", "吗。", "呢。")
+_QUESTION_END = ("?", "？", *ANY.statements.question_ends)
 # "Book nothing before I say so, ok?" asks nothing.
 _TAG = lazy_regex(rf"(?i)[,，]\s?(?:{ANY.statements.tags})[?？]\Z")
 _REQUEST = lazy_regex(f"(?i){ANY.statements.requests}")

@@ -87,4 +87,6 @@ CHINESE_NUMERALS = Numerals(
         r"|(?P<minute>[一二三四五]?十[一二三四五六七八九]?|零[一二三四五六七八九]|[0-5]?\d)分?)?"
     ),
     clock_parts={"半": 30, "一刻": 15, "三刻": 45},
+    digit_signs={sign: float(at) for at, sign in enumerate("零一二三四五六七八九")} | {"两": 2.0, "〇": 0.0, "半": 0.5},
+    scale_signs={"十": 10, "百": 100, "千": 1_000, "万": 10_000, "亿": 100_000_000},
 )

@@ -52,6 +52,12 @@ CHINESE_PHRASES = Phrases(
     turn_words=("消息|提示词?|指令"),
     reference_joints=frozenset("至和"),
     ranges="至",
+    interjections_within=(
+        "哈+|嗯+|哦+|噢+|喔+|哇+|唉+|诶|欸|嗨|喂|好+的?(?:呀|啊|吧|嘞|哒)?|是的|是啊|是呀|对的?"
+        "|对(?:啊|呀)|没错|行|可以|收到|明白了?|知道了|了解|谢谢(?:你|您|啦|大家)?|多谢|感谢|辛苦了?"
+        "|不客气|没问题|没事|当然|太好了|太棒了|真棒|真好|真不错|好羡慕|是吗|哎呀|真的吗?|你好|您好"
+        "|大家好|早上好|早|晚上好|那个|就是说|其实|话说|对了"
+    ),
 )
 
 CHINESE_RECALL = Recall(
@@ -88,6 +94,11 @@ CHINESE_RECALL = Recall(
     ),
     asking_commands=frozenset("回忆 搜索".split()),
     keeping_commands=frozenset("记住".split()),
+    commands_within="回忆|记住|搜索",
+    pick_signs="一二三四五六七八九十",
+    pick_units="个|個|项|項|种|種|条|條",
+    pick_ends="吧",
+    asking_ends=("吗", "呢", "吗。", "呢。", "么", "么。"),
 )
 
 CHINESE_SAMENESS = Sameness(
@@ -119,6 +130,17 @@ CHINESE_SAMENESS = Sameness(
     speakers=frozenset("我俺咱"),
     listeners=frozenset("你您"),
     empty=frozenset("们的了是在都也就会定于每"),
+    report_ends_within="(?:说|說|表示|提到)$",
+    week_within="(?:星期|礼拜|周)(?=[一二三四五六日天末])",
+    particles_within="[啊呀哦啦嘛呢]+(?=[。！!.]*$)",
+    times_within=(
+        "[每上下本这]?个?周[一二三四五六日天末]|[今明昨前后]天|[今明去前后]年|[上下本]个?[周月]"
+        "|每[天周月年日]|[早晚]上|上午|下午|中午|凌晨|傍晚"
+    ),
+    fixed_within="[不没未别勿非只从到改换和或且但比]|然后|之[前后]",
+    week_sign="周",
+    same_signs={"周天": "周日"},
+    assistants_named="助手",
 )
 
 CHINESE_LASTING = Lasting(

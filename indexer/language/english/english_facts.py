@@ -53,6 +53,7 @@ ENGLISH_VALUES = Values(
         r"|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*|\d{4}\S*|q[1-4]|\w+day)\b.*|(?:on|since|from) \d\S*"
     ),
     denials=("not ", "n't "),
+    duration_joints="and",
 )
 
 ENGLISH_FRAMES = Frames(

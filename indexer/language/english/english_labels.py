@@ -123,4 +123,11 @@ ENGLISH_NAMES = PersonNames(
         "|bye|welcome(?:[ ]back)?"
     ),
     greeting_ends="there|again|so[ ]much|a[ ]lot|a[ ]bunch",
+    no_capitals=frozenset(
+        "user assistant the this that these those when where while after before since until with"
+        " without from then there they their his her its our your not never always please deploys"
+        " deploy monday tuesday wednesday thursday friday saturday sunday january february march"
+        " april may june july august september october november december english german french"
+        " spanish italian portuguese dutch swedish polish russian turkish japanese korean chinese".split()
+    ),
 )

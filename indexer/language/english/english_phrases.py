@@ -71,4 +71,15 @@ ENGLISH_PHRASES = Phrases(
     ),
     references="from|see|source:?",
     reference_joints=frozenset({"and"}),
+    interjections=(
+        "wow|woah|whoa|hey there|hey|hi there|hi|hello|heya|yo|oh my god|oh my gosh|omg|oh no|oh wow"
+        "|oh|ooh|ah|aw|aww|awww|yay|haha|hahaha|lol|hmm|hm|well|yeah|yep|yup|yes|yea|no worries"
+        "|no problem|no way|nope|nah|sure thing|sure|ok|okay|alright|all right|right|cool|nice one"
+        "|nice|great|awesome|amazing|sweet|perfect|totally|absolutely|definitely|exactly|for sure"
+        "|of course|certainly|indeed|true|agreed|thanks a lot|thanks so much|thanks again|thanks"
+        "|thank you so much|thank you very much|thank you|thx|congrats|congratulations|good morning"
+        "|good evening|good question|great question|so|anyway|anyways|btw|by the way|you know|i mean"
+        "|honestly|actually|gotcha|got it|understood|sounds good|sounds great|great job|good job"
+        "|nice work|well done|way to go|guess what|you're right|i see|you bet|please|man|dude|bro"
+    ),
 )

@@ -3,6 +3,27 @@
 from indexer.language.base import Sameness
 
 _SAID = "said|says|stated|states|mentioned|mentions|noted|notes|reported|reports|explained|wrote|pointed out|added"
+_WEEKDAYS = {
+    short: day
+    for day, shorts in {
+        "monday": "mon", "tuesday": "tue tues", "wednesday": "wed", "thursday": "thu thur thurs", "friday": "fri",
+        "saturday": "sat", "sunday": "sun",
+    }.items()
+    for short in shorts.split()
+}  # fmt: skip
+_MONTHS = dict(
+    zip(
+        "jan feb mar apr jun jul aug sep sept oct nov dec".split(),
+        "january february march april june july august september september october november december".split(),
+        strict=True,
+    )
+)
+_SAME_WORDS = {
+    **_WEEKDAYS, **_MONTHS, "cannot": "can not", "cant": "can not", "dont": "do not", "doesnt": "does not",
+    "didnt": "did not", "isnt": "is not", "arent": "are not", "wasnt": "was not", "wont": "will not",
+    "can't": "can not", "won't": "will not", "shan't": "shall not", "ain't": "is not", "let's": "let us",
+    "okay": "ok",
+}  # fmt: skip
 ENGLISH_SAMENESS = Sameness(
     asked_notes=(r", asked \"[^\"\n]{1,100}\""),
     decided=(r"(?:the user|we|i) (?:have |has )?(?:decided|agreed|confirmed|asked|wants) that (?=\S)"),
@@ -63,4 +84,14 @@ ENGLISH_SAMENESS = Sameness(
         "we us our ours they their is are am be being 's do does will that this it there so then and also as well go "
         "goes".split()
     ),
+    day_leads="on|said on|at",
+    named_reports=(
+        r"(?P<name>[A-Z][\w'’-]{1,23}(?: [A-Z][\w'’-]{1,23})?)"
+        rf" (?:(?:{_SAID}) that|(?:said|says|wrote)[:,]) (?=\S)"
+    ),
+    same_words=_SAME_WORDS,
+    shortened={"n't": "not", "'s": "is", "'re": "are", "'ll": "will", "'ve": "have", "'m": "am", "'d": "would"},
+    unsaid=frozenset("a an the please also".split()),
+    assistants_named="assistant|agent|bot",
+    clause_joints=" and (?=(?:my|your|the|our|i|you|we) )",
 )

@@ -60,4 +60,12 @@ ENGLISH_SECRETS = Secrets(
         "|tracking|imei|isbn|issn|doi|ticket|case|parcel|phone|tel|sku|ean|gtin|serial|part|version|build|base64"
     ),
     id_words="no|number|id|code",
+    placeholders=r"your\b|your[-_]|my[-_]|example|changeme",
+    word_ends="ed|ing|able|ible|ful|ory|ent|ive|ly|al|er|ong|eak",
+    measured=r"bit|-?char\w*|-?digit\w*|-?bit|st|nd|rd|th",
+    no_keys="cache|primary|foreign|partition|object|sort|row|public|s3|map|dict|max",
+    no_seeds=frozenset(
+        "the and for are not from your have was were has had but his her our their been could would should because its"
+        " which these those some into also only than what where".split()
+    ),
 )

@@ -340,4 +340,9 @@ ENGLISH_STATEMENTS = Statements(
         r"|permission))|confirmation|approval|permission)\b|\bwithout\s+(?:asking|confirmation|approval"
         r"|permission|checking)\b"
     ),
+    consent_words=frozenset(
+        "user customer client that this with have been were will would should could their them"
+        " they then than from into already explicitly also confirmed confirm agreed agree approved"
+        " approve accepted accept plan shall want please".split()
+    ),
 )
