@@ -62,10 +62,18 @@ class NetworkPath:
     def close(self) -> None:
         """End it."""
         self._call(self._server.close)
-        self.cut()
+        self._run(self._end())
         self._call(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    async def _end(self) -> None:
+        """All connections are cut, and nobody works on one any more."""
+        self._abort()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _abort(self) -> None:
         for writer in self._writers:

@@ -284,8 +284,8 @@ def _in_provider_shape(own: frozenset[str], scope: Scope, error: MemoryServiceEr
 def _queue_runner(pools: Pools) -> Runner:
     """Runs calls of the page in the queues of the routes that do the same work."""
 
-    async def run(kind: PageWork, act: Callable[[], Any]) -> Any:
-        return await pools.queues.of(kind).run(act)
+    async def run(kind: PageWork, act: Callable[[], Any], receive: Receive | None) -> Any:
+        return await pools.queues.of(kind).run(act, receive)
 
     return run
 

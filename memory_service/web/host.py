@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import Receive
 
     from memory_service.service import MemoryService, Subscription
 
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 PageWork: TypeAlias = Literal["read", "search", "append", "status"]
 # Sends events as they happen, as long as a check allows it.
 Streamer: TypeAlias = Callable[["Subscription", Callable[[], bool]], "Response"]
-# Runs a call in a thread, in the queue of its kind.
-Runner: TypeAlias = Callable[[PageWork, Callable[[], Any]], Awaitable[Any]]
+# Runs a call in a thread, in the queue of its kind; one that a client waits for is given up if the client goes away
+# before its turn.
+Runner: TypeAlias = Callable[[PageWork, Callable[[], Any], "Receive | None"], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,7 +110,7 @@ def make_site(host: Host) -> Starlette:
 def _endpoint(host: Host, view: _View, kind: PageWork) -> Callable[[Request], object]:
     async def answer(request: Request) -> Response:
         visit = await visit_of(host, request, needed_role(view, request.method))
-        response: Response = await host.run(kind, partial(view, visit))
+        response: Response = await host.run(kind, partial(view, visit), request.receive)
         return response
 
     return answer
@@ -122,7 +122,7 @@ async def _events(host: Host, request: Request) -> Response:
     last_id, made_ms = written_number(request.headers.get("last-event-id", "")), visit.number("since", 0, _LAST_MS)
     since = dt.datetime.fromtimestamp(made_ms / 1000, dt.UTC) if made_ms and last_id is None else None
     subscribe = partial(host.service.workspace_events, visit.workspace, last_id, since=since)
-    return host.stream(await host.run("read", subscribe), visit.remains_allowed)
+    return host.stream(await host.run("read", subscribe, None), visit.remains_allowed)
 
 
 async def _without_slash(request: Request) -> Response:
@@ -158,14 +158,14 @@ async def _sign_in(host: Host, request: Request) -> Response:
     if request.method == "POST":
         form = await form_of(request)
         target = _own_path(form.get("next", "/"))
-        grant = await host.run("read", partial(host.service.access.grant, form.get("key", "").strip()))
+        grant = await host.run("read", partial(host.service.access.grant, form.get("key", "").strip()), None)
         if not hmac.compare_digest(form.get("token", "").encode(), token.encode()):
             message, status = "The form is too old. Try again.", 403
         elif grant is None or not grant.may("read"):
             message, status = "This is no key that may see anything. Ask whoever runs the server for one.", 401
         else:
             response: Response = RedirectResponse(target, 303, HEADERS)
-            sign_token = await host.run("read", partial(host.service.access.sign, grant.key_id))
+            sign_token = await host.run("read", partial(host.service.access.sign, grant.key_id), None)
             is_secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
             response.set_cookie(SIGN_COOKIE, sign_token, httponly=True, samesite="strict", secure=is_secure, path="/")
             return response
@@ -188,10 +188,12 @@ async def _sign_out(request: Request) -> Response:
 async def _failure(request: Request, error: Exception) -> Response:
     assert isinstance(error, MemoryServiceError)
     language = page_language(request.headers, request.cookies)
-    return render("failure", language, error.status, message=str(error), status=error.status)
+    # What the storage or too much work hinders is tried again by the page itself.
+    again = error.status == 503 and request.method == "GET"
+    return render("failure", language, error.status, message=str(error), status=error.status, again=again)
 
 
 async def _missing(request: Request, _: Exception) -> Response:
     language = page_language(request.headers, request.cookies)
     message = "There is no such page. Begin at the overview."
-    return render("failure", language, 404, message=message, status=404)
+    return render("failure", language, 404, message=message, status=404, again=False)

@@ -151,7 +151,8 @@ async def visit_of(host: Host, request: Request, role: NeededRole = "read") -> V
     workspace = str(request.path_params.get("workspace", ""))
     grant: Grant | None = getattr(request.state, "grant", None)
     if grant is None:
-        grant = await host.run("read", partial(host.service.access.signed_grant, request.cookies.get(SIGN_COOKIE, "")))
+        signed = partial(host.service.access.signed_grant, request.cookies.get(SIGN_COOKIE, ""))
+        grant = await host.run("read", signed, None)
     if grant is None:
         raise SignInNeeded
     grant.check(role)
@@ -163,7 +164,7 @@ async def visit_of(host: Host, request: Request, role: NeededRole = "read") -> V
         form = await form_of(request)
         if not hmac.compare_digest(form.get("token", "").encode(), token.encode()):
             raise Forbidden("The form is not one of this page, or it is too old. Open the page again.")
-    if workspace and not await host.run("read", partial(host.service.has_workspace, workspace)):
+    if workspace and not await host.run("read", partial(host.service.has_workspace, workspace), None):
         raise NotFound(f"There is no workspace {workspace!r}. Remember something in it first.")
     return Visit(
         host=host,

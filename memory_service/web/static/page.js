@@ -63,6 +63,24 @@
   addEventListener("hashchange", arrive);
   if (location.hash) arrive();
 
+  // What the server could not do just now is asked for again: a page, and the last question of a search.
+  let repeat = 0;
+  const ask = async () => {
+    try {
+      if ((await fetch(location.href)).status !== 503) return location.reload();
+    } catch { /* The server is away, too. */ }
+    setTimeout(ask, 3000);
+  };
+  if (document.querySelector("main > [data-again]")) setTimeout(ask, 3000);
+  document.addEventListener("htmx:before:request", () => clearTimeout(repeat));
+  const unanswered = ({ target, detail: { ctx } }) => {
+    if (!target.matches?.("search form") || (ctx?.response && ctx.response.status !== 503)) return;
+    clearTimeout(repeat);
+    repeat = setTimeout(() => target.requestSubmit(), 1000);
+  };
+  document.addEventListener("htmx:response:error", unanswered);
+  document.addEventListener("htmx:error", unanswered);
+
   const filter = document.querySelector("[data-filter]");
   if (filter) filter.hidden = false;
   filter?.addEventListener("input", () => {

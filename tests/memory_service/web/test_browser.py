@@ -363,10 +363,13 @@ def test_every_view_is_accessible_and_as_wide_as_its_window(
     assert not wrong, "\n".join(wrong)
 
 
-def test_no_hostile_text_runs_or_leaves(server: RunningServer, chromium: Any) -> None:
+def test_no_hostile_text_runs_or_leaves(
+    server: RunningServer, chromium: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     hostile = list(texts())
     assert len(hostile) >= 300
-    views = write_hostile_texts(server, hostile)
+    views = write_hostile_texts(server, hostile, tmp_path)
     receipts = server.http.get(f"{W}/receipts").json()["receipts"]
     views += [f"/prompts/{each['receipt_id']}" for each in receipts[:4]]
     with window_of(chromium, server.url, viewport={"width": 390, "height": 900}) as window:

@@ -267,10 +267,13 @@ def test_a_read_only_key_sees_and_cannot_change(tmp_path: Path) -> None:
         assert "Sign in" in person.opens("/w/default")
 
 
-def test_hostile_texts_are_text_in_every_place(server: RunningServer, person: Person) -> None:
+def test_hostile_texts_are_text_in_every_place(
+    server: RunningServer, person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     hostile = list(texts())
     assert len(hostile) >= 300
-    views = write_hostile_texts(server, hostile)
+    views = write_hostile_texts(server, hostile, tmp_path)
     pages = [person.opens(f"/w/default{view}") for view in views]
     pages += [person.http.get("/w/default/search", params={"q": text[:2_000]}).text for text in hostile[::7]]
     pages += [person.http.get(f"/w/default/{quote(text[:60])}").text for text in hostile[::11]]

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
 
 import httpx
 
+from memory_service.hosts.connect import HostTarget, connect
+from memory_service.hosts.progress import note_faults
 from tests.serving import NO_TLS, RunningServer, W
 
 HTML = {"Accept": "text/html", "Accept-Language": "en"}
@@ -24,6 +27,7 @@ VIEWS = (
     "/sessions",
     "/sessions/s1",
     "/prompts",
+    "/prompts?session=s1",
     "/facts",
     "/facts?q=live",
     "/review",
@@ -105,16 +109,34 @@ def area_of(page: str, name: str) -> str:
     return unescape(found[1])
 
 
-def write_hostile_texts(server: RunningServer, hostile: Sequence[str]) -> list[str]:
-    """Hostile texts in every place that a workspace has for a text; gives the views that show them."""
+def write_hostile_texts(server: RunningServer, hostile: Sequence[str], project: Path) -> list[str]:
+    """Hostile texts in every place that a workspace has for a text; gives the views that show them.
+
+    Args:
+        server: The server of the workspace.
+        hostile: The texts.
+        project: A folder in which there is to be a connected project with a hostile name.
+    """
+    note_faults(server.home, "cursor", "stop", (*hostile,))
+    connect("cursor", HostTarget(scope="project", folder=project / "<img src=x onerror=window.__ran=1>"))
     folder = server.home / "default" / "memory"
     (folder / "2026-10-01.md").write_text("\n\n".join(f"- {text}" for text in hostile), "utf-8")
     (folder / "<img src=x onerror=window.__ran=1>.md").write_text("# x\n", "utf-8")
     assert server.http.post(f"{W}/reindex", json={}).is_success
     said = [{"role": "user", "content": text} for text in hostile]
+    session = {"session_id": "bad", "title": hostile[4], "context_window": 32_000}
+    assert server.http.post(f"{W}/sessions", json=session).status_code == 201
     assert server.http.post(f"{W}/sessions/bad/messages", json={"messages": said}).status_code == 200
+    place = f"{W}/sessions/bad"
+    assert server.http.post(f"{place}/compact", json={"force": True, "target_tokens": 4_000}).json()["applied"]
+    for text in hostile[::40]:
+        assert server.http.post(f"{place}/pins", json={"text": text}).is_success
+        memory = {"text": text, "origin": "agent", "session_id": "bad"}
+        assert server.http.post(f"{W}/memories", json=memory).is_success
+        prompt = {"recall": "always", "query": text[:1_000], "system_prompt": text}
+        assert server.http.post(f"{place}/context", json=prompt).is_success
     for text in hostile[:40]:
         server.http.post(f"{W}/context", json={"query": text[:1_000]})
     views = [*VIEWS, "/files/memory/2026-10-01.md", "/files/memory/2026-10-01.md?as=source", "/sessions/bad",
-             "/edit/memory/2026-10-01.md", "/search?q=script", "/review?since=2026-01-01"]  # fmt: skip
+             "/edit/memory/2026-10-01.md", "/search?q=script", "/prompts?session=bad"]  # fmt: skip
     return [*views, *(f"/sessions/bad?until={number}" for number in range(100, len(hostile), 100))]
