@@ -159,8 +159,8 @@
     source.addEventListener("dropped", soon);
     source.onopen = () => {
       pause = 2000;
-      // What happened meanwhile, a look at all of it shows.
-      if (lost) soon();
+      // What happened meanwhile, a look at all of it shows; work may have ended since the page was made.
+      if (lost || main().querySelector("[data-state=running], [data-state=queued]")) soon();
       lost = false;
     };
     source.onerror = () => {

@@ -28,7 +28,7 @@ CHROMIUM = shutil.which("/usr/bin/chromium") or shutil.which("chromium") or ""
 WIDTHS = (390, 1440)
 SCHEMES = ("light", "dark")
 LANGUAGES = ("en-US", "zh-CN")
-SLOWEST_MS = 30_000
+SLOWEST_MS = 120_000
 
 
 def missing() -> str:

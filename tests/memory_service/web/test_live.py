@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from indexer.testing import HashEmbedder
 from memory_service.api.server import listening
 from memory_service.schemas import NewKey
 from memory_service.service import MemoryService
-from tests.memory_service.web.test_browser import chromium, missing, wait_until, window, window_of
+from tests.memory_service.web.test_browser import SLOWEST_MS, chromium, missing, wait_until, window, window_of
 from tests.memory_service.web.visits import Person
 from tests.serving import RunningServer, W, own_process, serving, settings
+from tests.waiting import until
 
 __all__ = ["chromium", "window"]
 BROWSER = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -99,11 +101,8 @@ def test_the_item_at_hand_stays_that(window: Any, server: RunningServer) -> None
     assert window.evaluate("document.activeElement.classList.contains('at')")
 
 
-@BROWSER
-def test_a_bar_moves_and_its_operation_is_stopped(chromium: Any, tmp_path: Path) -> None:
-    may_go_on = threading.Semaphore(0)
-    service = MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder())
-    service.remember("default", "Deploys go out on Tuesdays.")
+def stoppable(may_go_on: threading.Semaphore) -> Callable[[Any, Any], Any]:
+    """Work that goes a step on when it may, and that ends when it must."""
 
     def work(on_progress: Any, cancelled: Any) -> Any:
         from indexer import SyncCancelled, SyncProgress
@@ -119,10 +118,19 @@ def test_a_bar_moves_and_its_operation_is_stopped(chromium: Any, tmp_path: Path)
                     raise SyncCancelled("It was stopped. Run it again.")
         raise AssertionError("nobody stopped it")
 
+    return work
+
+
+@BROWSER
+def test_a_bar_moves_and_its_operation_is_stopped(chromium: Any, tmp_path: Path) -> None:
+    may_go_on = threading.Semaphore(0)
+    service = MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder())
+    service.remember("default", "Deploys go out on Tuesdays.")
+
     with serving(service) as server, window_of(chromium, server.url) as window:
         window.goto("/w/default")
         settled(window)
-        begun = service._operations.start("default", work)
+        begun = service._operations.start("default", stoppable(may_go_on))
         bar = f"document.querySelector('#{begun.operation_id} progress')"
         wait_until(window, f"{bar}?.value === 1")
         window.evaluate(f"window.__bar = {bar}")
@@ -140,6 +148,23 @@ def test_a_bar_moves_and_its_operation_is_stopped(chromium: Any, tmp_path: Path)
 
 
 @BROWSER
+def test_work_that_ended_before_the_page_listened_is_shown_as_ended(chromium: Any, tmp_path: Path) -> None:
+    service, streams = MemoryService(settings(tmp_path / "home"), embedder=HashEmbedder()), list[Any]()
+    service.remember("default", "Deploys go out on Tuesdays.")
+    with serving(service) as server, window_of(chromium, server.url) as window:
+        begun = service._operations.start("default", stoppable(threading.Semaphore(0)))
+        window.route(STREAM, lambda route: streams.append(route))
+        window.goto("/w/default/operations")
+        wait_until(window, shows("running"))
+        service.cancel("default", begun.operation_id)
+        until(lambda: service.operation("default", begun.operation_id).state == "cancelled")
+        until(lambda: bool(window.evaluate("true") and streams))
+        # The requests that wait go on with it.
+        window.unroute(STREAM)
+        wait_until(window, shows("cancelled"))
+
+
+@BROWSER
 def test_the_page_heals_after_a_restart(chromium: Any, tmp_path: Path) -> None:
     home = tmp_path / "home"
     with listening("127.0.0.1", 0) as listener:
@@ -148,6 +173,7 @@ def test_the_page_heals_after_a_restart(chromium: Any, tmp_path: Path) -> None:
         service.remember("default", "Deploys go out on Tuesdays.")
     with own_process(home, {}, port=port) as (url, _):
         context = chromium.new_context(base_url=url, locale="en-US")
+        context.set_default_timeout(SLOWEST_MS)
         window = context.new_page()
         with window.expect_response(STREAM):
             window.goto("/w/default")
@@ -169,6 +195,7 @@ def test_a_key_that_is_withdrawn_sees_nothing_new(chromium: Any, tmp_path: Path)
     key = service.access.make(NewKey(name="reader", role="read", workspaces=["default"]))
     with serving(service) as server:
         context = chromium.new_context(base_url=server.url, locale="en-US")
+        context.set_default_timeout(SLOWEST_MS)
         window = context.new_page()
         window.goto("/w/default")
         window.get_by_role("textbox", name="Key").fill(key.key)
@@ -179,9 +206,9 @@ def test_a_key_that_is_withdrawn_sees_nothing_new(chromium: Any, tmp_path: Path)
         wait_until(window, shows("The pump stands"))
         service.access.withdraw(key.key_id)
         # A stream ends within seconds, and is not to be had again.
-        window.wait_for_timeout(7_000)
-        service.remember("default", "After the key.")
         window.locator("#stale").wait_for()
+        service.remember("default", "After the key.")
+        settled(window)
         assert not window.evaluate(shows("After the key."))
         context.close()
 
