@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from indexer.corpus import CorpusFile, Ints
+from indexer.corpus import CorpusFile, Floats, Ints
 from indexer.stores.base import TermPosting
-from indexer.types import CUE_BITS, ROLE_BITS, ROLES, Cue, Fingerprint, Passage, SourceKind
+from indexer.types import CUE_BITS, ROLE_BITS, ROLES, Cue, Fingerprint, Passage, SourceKind, Vectors
 
 _COLUMNS_SIGN = "\x1f"
 
@@ -134,3 +134,39 @@ def tag_posting(keys: Sequence[int] | Ints) -> TermPosting:
 def keys_of(rows: Sequence[tuple[bytes | None]]) -> Ints:
     """Keys that a server has put together, big-endian, in the only column of the only row."""
     return np.frombuffer((rows[0][0] if rows else None) or b"", ">i8").astype(np.int64)
+
+
+# Two ways to sum a distance in 32 bits differ by less. Source: python -m tests.benchmarks.postgres_search.
+_NEAR_TIE = 1e-5
+# So many more than are wanted are looked at: a near tie with the last one may come before it.
+SPARE_NEIGHBOURS = 16
+
+
+def settle_near_ties(
+    keys: Ints, cosines: Floats, vector: Vectors, stored: Callable[[Ints], tuple[Ints, Vectors]]
+) -> tuple[Ints, Floats]:
+    """Nearest neighbours in the order that each store gives, however it sums a distance; equal ones by their keys.
+
+    Args:
+        keys: Their keys, nearest first.
+        cosines: Their cosines, as the store measured them.
+        vector: The vector whose neighbours they are.
+        stored: Gives the stored vectors of some keys, in any order. Those in a near tie are measured anew, in 64 bits.
+    """
+    is_near = -np.diff(cosines) < _NEAR_TIE
+    rows = np.flatnonzero(np.r_[is_near, False] | np.r_[False, is_near]) if len(keys) else np.empty(0, np.int64)
+    if not len(rows):
+        return keys, cosines
+    found_keys, vectors = stored(keys[rows])
+    cosines = cosines.copy()
+    cosines[rows] = _exact_cosines(vectors[np.argsort(found_keys)], vector)[np.argsort(np.argsort(keys[rows]))]
+    order = np.lexsort((keys, -cosines))
+    return keys[order], cosines[order]
+
+
+def _exact_cosines(vectors: Vectors, vector: Vectors) -> Floats:
+    """Cosines of some vectors with one, each by the same steps whatever stands beside it."""
+    rows, wanted = vectors.astype(np.float64), vector.astype(np.float64)
+    lengths = np.sqrt((rows * rows).sum(axis=1) * (wanted * wanted).sum())
+    cosines: Floats = (rows * wanted).sum(axis=1) / np.maximum(lengths, 1e-12)
+    return cosines

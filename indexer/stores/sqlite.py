@@ -45,7 +45,13 @@ from indexer.stores.base import (
     Written,
 )
 from indexer.stores.corpus_reader import CorpusReader, CorpusRows
-from indexer.stores.row_values import fingerprint_json, fingerprint_of, tag_posting
+from indexer.stores.row_values import (
+    SPARE_NEIGHBOURS,
+    fingerprint_json,
+    fingerprint_of,
+    settle_near_ties,
+    tag_posting,
+)
 from indexer.stores.sqlite_generations import SqliteBeside
 from indexer.stores.sqlite_passages import select_passages
 from indexer.stores.sqlite_rows import (
@@ -398,17 +404,21 @@ class SqliteStore:
         """See `IndexStore`."""
         # A few more neighbours cost nothing, where a set of all other keys costs as much as half the scan.
         keys_within = self._keys_within(filter.without)
-        if limit + len(keys_within) <= NEAREST_LIMIT:
-            limit, filter = limit + len(keys_within), replace(filter, without=())
+        most = limit + SPARE_NEIGHBOURS + len(keys_within)
+        if most <= NEAREST_LIMIT:
+            filter = replace(filter, without=())
         else:
-            keys_within = set()
+            most, keys_within = limit + SPARE_NEIGHBOURS, set()
         where, bindings = vector_filter(filter)
-        rows = self._database.rows(
-            f"SELECT key, distance FROM vectors WHERE embedding MATCH ? AND k = ?{where}",
-            (vector.astype("<f4").tobytes(), min(limit, NEAREST_LIMIT), *bindings),
-        )
-        rows = [row for row in rows if row[0] not in keys_within][: limit - len(keys_within)]
-        return np.array([row[0] for row in rows], np.int64), 1.0 - np.array([row[1] for row in rows], np.float64)
+        with self.reading():
+            rows = self._database.rows(
+                f"SELECT key, distance FROM vectors WHERE embedding MATCH ? AND k = ?{where}",
+                (vector.astype("<f4").tobytes(), min(most, NEAREST_LIMIT), *bindings),
+            )
+            rows = [row for row in rows if row[0] not in keys_within]
+            keys, cosines = np.array([row[0] for row in rows], np.int64), 1.0 - np.array([row[1] for row in rows])
+            keys, cosines = settle_near_ties(keys, cosines, vector, lambda near: self.vectors(near.tolist()))
+        return keys[:limit], cosines[:limit]
 
     def vectors(self, keys: Sequence[int] | None) -> tuple[Ints, Vectors]:
         """See `IndexStore`."""

@@ -505,8 +505,9 @@ class IndexMoves:
 
     def note(self) -> None:
         """Have it found out in the background whether another model or version of it is due, and move if so."""
-        if self._index.is_chosen_for or self._index.lags():
-            self._background.note("")
+        with suppress(IndexerError):  # whoever uses it is told why it cannot be read
+            if self._index.is_chosen_for or self._index.lags():
+                self._background.note("")
 
     def move(
         self,

@@ -120,7 +120,7 @@ class FileRows:
         mask, vectors = self.embedded_vectors
         table = self.columns.table[mask]
         allowed = self._allowed_rows(dict(zip(COLUMNS, table.T, strict=True)), filter)
-        vectors = vectors[allowed]
+        vectors, vector = vectors[allowed].astype(np.float64), vector.astype(np.float64)
         lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(vector)
         return table[allowed, 0], np.vecdot(vectors, vector) / np.maximum(lengths, 1e-12)
 

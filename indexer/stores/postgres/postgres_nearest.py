@@ -15,7 +15,7 @@ from indexer.corpus import Floats, Ints, Mask
 from indexer.stores.base import NEAREST_LIMIT
 from indexer.stores.postgres.postgres_heads import PostgresHeads, bytes_of, text_of
 from indexer.stores.postgres.postgres_passages import read_tagged_keys
-from indexer.stores.row_values import keys_of
+from indexer.stores.row_values import SPARE_NEIGHBOURS, keys_of, settle_near_ties
 from indexer.types import SearchFilter, SourceKind, Vectors
 
 # Vectors that are read, and measured, at once.
@@ -86,8 +86,15 @@ class PostgresVectors:
             part = slice(start, start + _SCAN_ROWS)
             products = np.vecdot(copy.vectors[part], vector)
             cosines[part] = products / np.maximum(copy.lengths[part] * length, 1e-12)
-        best = rows[np.lexsort((copy.keys[rows], -cosines[rows]))[: min(limit, NEAREST_LIMIT)]]
-        return copy.keys[best], cosines[best]
+        most = min(limit + SPARE_NEIGHBOURS, NEAREST_LIMIT)
+        best = rows[np.lexsort((copy.keys[rows], -cosines[rows]))[:most]]
+
+        def stored(near: Ints) -> tuple[Ints, Vectors]:
+            places = best[np.isin(copy.keys[best], near)]
+            return copy.keys[places], copy.vectors[places]
+
+        keys, best_cosines = settle_near_ties(copy.keys[best], cosines[best], vector, stored)
+        return keys[:limit], best_cosines[:limit]
 
     def _mask(self, copy: _Copy, filter: SearchFilter) -> Mask:
         """True for each vector that the read and a filter let through."""

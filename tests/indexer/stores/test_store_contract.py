@@ -794,6 +794,26 @@ def test_nearest_is_exact_among_what_a_filter_keeps(varied: IndexStore, kept: Se
     assert {int(stored[key].path[9]) for key in keys.tolist()} <= files
 
 
+@pytest.mark.parametrize("limit", [1, 7, 60, 4096])
+def test_near_ties_have_one_order(store: IndexStore, limit: int) -> None:
+    chance, query = np.random.default_rng(5), EMBEDDER.embed_query("fish")
+    beside = chance.standard_normal((120, len(query))) * np.geomspace(3e-4, 6e-3, 60).repeat(2)[:, np.newaxis]
+    made = (query + beside / np.sqrt(len(query))).astype("<f4")
+    made[50] = made[7]
+    inserted = [replace(new(at, passage(f"number {at}", line=at + 1)), vector=made[at].tobytes()) for at in range(120)]
+    write = FileWrite(path="memory/a.md", state=state("memory/a.md"), expected_revision=0, inserted=tuple(inserted))
+    assert not store.write([write]).refused
+    keys, vectors = store.vectors(None)
+    order = np.argsort(keys)
+    rows, wanted = vectors[order].astype(np.float64), query.astype(np.float64)
+    exact = rows @ wanted / np.sqrt((rows * rows).sum(axis=1) * (wanted @ wanted))
+    assert len(np.unique(exact.round(12))) == 119, "all others can be told apart"
+    best = np.lexsort((keys[order], -exact.round(13)))[:limit]
+    near_keys, cosines = store.nearest(query, limit, SearchFilter())
+    assert near_keys.tolist() == keys[order][best].tolist()
+    assert cosines == pytest.approx(exact[best], abs=1e-6)
+
+
 def lines(file: int, first: int, last: int) -> LineRange:
     """Lines of one of the files of `varied`."""
     return LineRange(path=f"memory/{'ab'[file % 2]}/{file}%_.md", start_line=first, end_line=last)
