@@ -529,9 +529,9 @@ class LongTermMemory:
         return self.erasures.end_broken(self._end_erasures)
 
     def _end_erasures(self) -> list[str]:
-        if self.index.beside.running:
-            return [indexing.BEING_REBUILT]
         try:
+            if self.index.beside.running:
+                return [indexing.BEING_REBUILT]
             self.index.sync(cancelled=lambda: self._vectors.is_closed)
             return self._scrub()
         except IndexerError as error:

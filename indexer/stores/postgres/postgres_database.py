@@ -460,13 +460,17 @@ class PostgresDatabase:
 
         The next transaction takes the answer, which is there by then: that spares each read a trip.
         """
+        from psycopg import OperationalError
         from psycopg.pq import TransactionStatus
 
         is_open = connection.pgconn.transaction_status == TransactionStatus.INTRANS
         if not is_open or len(self._quiet_connections) >= _MOST_QUIET or self.pool.get_stats().get("requests_waiting"):
             return False
-        connection.pgconn.send_query(b"COMMIT")
-        connection.pgconn.flush()
+        try:
+            connection.pgconn.send_query(b"COMMIT")
+            connection.pgconn.flush()
+        except OperationalError:
+            return False  # it broke: whoever ends it finds out, and gives it back
         self._quiet_connections.append(connection)
         return True
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from indexer import Embedder, Index, LanguageChoice, MultilingualE5, SearchFilter
+from indexer import Embedder, Index, IndexerError, LanguageChoice, MultilingualE5, SearchFilter
 from indexer.testing import HashEmbedder
 from memory_service.memories.drafts import entry_draft
 from memory_service.memories.indexing import IndexMoves
@@ -178,3 +178,15 @@ def test_a_move_that_is_stopped_goes_on_where_it_was(open_memory: OpenMemory) ->
         memory.bring_up_to_date(None)
     assert model(memory) == OTHERS.fingerprint
     assert 0 < done <= len(others.documents) <= 330 + 1
+
+
+def test_a_write_does_not_fail_where_no_move_can_be_found_out(tmp_path: Path) -> None:
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "index.sqlite").write_bytes(b"no database" * 1000)
+    index = Index(tmp_path, HashEmbedder())
+    with pytest.raises(IndexerError):
+        index.lags()
+    moves = IndexMoves(index)
+    moves.note()
+    moves.close()
+    index.close()
