@@ -143,7 +143,7 @@ SPARE_NEIGHBOURS = 16
 
 
 def settle_near_ties(
-    keys: Ints, cosines: Floats, vector: Vectors, stored: Callable[[Ints], tuple[Ints, Vectors]]
+    keys: Ints, cosines: Floats, vector: Vectors, read_vectors: Callable[[Ints], tuple[Ints, Vectors]]
 ) -> tuple[Ints, Floats]:
     """Nearest neighbours in the order that each store gives, however it sums a distance; equal ones by their keys.
 
@@ -151,13 +151,14 @@ def settle_near_ties(
         keys: Their keys, nearest first.
         cosines: Their cosines, as the store measured them.
         vector: The vector whose neighbours they are.
-        stored: Gives the stored vectors of some keys, in any order. Those in a near tie are measured anew, in 64 bits.
+        read_vectors: Gives stored vectors by their keys, in any order. What is in a near tie is measured anew, in 64
+            bits.
     """
     is_near = -np.diff(cosines) < _NEAR_TIE
     rows = np.flatnonzero(np.r_[is_near, False] | np.r_[False, is_near]) if len(keys) else np.empty(0, np.int64)
     if not len(rows):
         return keys, cosines
-    found_keys, vectors = stored(keys[rows])
+    found_keys, vectors = read_vectors(keys[rows])
     cosines = cosines.copy()
     cosines[rows] = _exact_cosines(vectors[np.argsort(found_keys)], vector)[np.argsort(np.argsort(keys[rows]))]
     order = np.lexsort((keys, -cosines))

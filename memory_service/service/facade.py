@@ -116,7 +116,10 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         self._operations = Operations(self._records, self._presence)
         self.keyed_answers = KeyedAnswers(self._records, self._presence)
         self.access = AccessControl(
-            storage.records, settings.api_keys, secret=lambda: storage.secret(_SIGNING_KEY, 32), now=settings.now
+            storage.records,
+            settings.api_keys,
+            secret=lambda: storage.secret(_SIGNING_KEY, 32),
+            now=lambda: storage.now().astimezone(settings.zone),
         )
         self.events = EventHub(storage.coordination, self._presence, now=settings.now)
         self._workspace_events = WorkspaceEvents(self.events, self._look, self.operations)

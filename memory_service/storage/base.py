@@ -170,6 +170,13 @@ class Storage(Protocol):
             StorageFailed: A part could not be rewritten; the others are.
         """
 
+    def now(self) -> dt.datetime:
+        """The time in UTC, the same for all processes that work on the home.
+
+        Raises:
+            StorageFailed: The clock that they share cannot be asked.
+        """
+
     def fault(self) -> str:
         """Why nothing can be written; empty if it can. Writes nothing."""
 

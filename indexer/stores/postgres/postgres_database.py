@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from threading import Lock, RLock, local
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeAlias
-from urllib.parse import parse_qs, unquote, urlsplit
 
 from indexer.errors import StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreOutdated, StoreReadOnly
+from indexer.stores.postgres.postgres_address import CONNECT_SECONDS, connection_options, passwords_of, place_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -29,7 +29,6 @@ Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 Cursor: TypeAlias = "psycopg.Cursor[tuple[Any, ...]]"
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
-CONNECT_SECONDS = 5
 # After so long without a connection it is asked why there is none.
 _PATIENCE_SECONDS = 0.5
 # A statement that waits longer for another transaction's row is given up.
@@ -206,7 +205,7 @@ class PostgresDatabase:
         self._prepare = prepare or (lambda _: None)
         self._is_ready, self._is_being_prepared = prepare is None, False
         self._preparing = RLock()
-        self.place = _place(address)
+        self.place = place_of(address)
 
     @property
     def pool(self) -> ConnectionPool[Connection]:
@@ -225,7 +224,7 @@ class PostgresDatabase:
                     max_idle=300,
                     reconnect_timeout=CONNECT_SECONDS,
                     open=True,
-                    kwargs=self._options(through_pooler=self._is_pooled),
+                    kwargs=connection_options(self._address, through_pooler=self._is_pooled),
                 )
             return self._pool
 
@@ -421,7 +420,7 @@ class PostgresDatabase:
         import psycopg
 
         with self.errors():
-            return psycopg.connect(self._address, **self._options(through_pooler=self._is_pooled))
+            return psycopg.connect(self._address, **connection_options(self._address, through_pooler=self._is_pooled))
 
     def connect(self, **options: Any) -> Connection:
         """A connection of its own to the server itself, outside the pool, without a transaction; the caller closes it.
@@ -436,7 +435,9 @@ class PostgresDatabase:
         with self.errors():
             import psycopg
 
-            return psycopg.connect(self._direct_address, **self._options(through_pooler=False), **options)
+            return psycopg.connect(
+                self._direct_address, **connection_options(self._direct_address, through_pooler=False) | options
+            )
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -496,15 +497,6 @@ class PostgresDatabase:
         if pool is not None:
             pool.close()
 
-    def _options(self, *, through_pooler: bool) -> dict[str, Any]:
-        return {
-            "autocommit": True,
-            # Statements that are prepared by name are not those of the next transaction's connection.
-            "prepare_threshold": None if through_pooler else 5,
-            "connect_timeout": CONNECT_SECONDS,
-            "application_name": "memory-service",
-        }
-
     def _error(self, error: Exception) -> StoreError:
         state: str = getattr(error, "sqlstate", None) or ""
         if not state or state[:2] in ("08", "23", "57"):
@@ -519,7 +511,7 @@ class PostgresDatabase:
             kind, remedy = next((refusal for text, refusal in _REFUSALS.items() if text in reason), (kind, remedy))
         for address in (self._address, self._direct_address):
             reason = reason.replace(address, self.place)
-            for secret in _passwords(address):
+            for secret in passwords_of(address):
                 reason = reason.replace(secret, "***")
         return kind(f"The database {self.place} failed: {reason.rstrip('. ')}. {remedy}")
 
@@ -546,16 +538,3 @@ def _has_input(descriptor: int) -> bool:
     waiting = select.poll()
     waiting.register(descriptor, select.POLLIN)
     return bool(waiting.poll(0))
-
-
-def _place(address: str) -> str:
-    """An address for messages: without user, password and options."""
-    parts = urlsplit(address)
-    return f"{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-def _passwords(address: str) -> Iterator[str]:
-    """The password of an address, in each way that it may be written."""
-    parts = urlsplit(address)
-    for password in [parts.netloc.rpartition("@")[0].partition(":")[2], *parse_qs(parts.query).get("password", ())]:
-        yield from filter(None, {password, unquote(password)})

@@ -89,11 +89,11 @@ class PostgresVectors:
         most = min(limit + SPARE_NEIGHBOURS, NEAREST_LIMIT)
         best = rows[np.lexsort((copy.keys[rows], -cosines[rows]))[:most]]
 
-        def stored(near: Ints) -> tuple[Ints, Vectors]:
+        def read_vectors(near: Ints) -> tuple[Ints, Vectors]:
             places = best[np.isin(copy.keys[best], near)]
             return copy.keys[places], copy.vectors[places]
 
-        keys, best_cosines = settle_near_ties(copy.keys[best], cosines[best], vector, stored)
+        keys, best_cosines = settle_near_ties(copy.keys[best], cosines[best], vector, read_vectors)
         return keys[:limit], best_cosines[:limit]
 
     def _mask(self, copy: _Copy, filter: SearchFilter) -> Mask:

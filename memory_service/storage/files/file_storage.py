@@ -7,6 +7,7 @@ database, and one thread looks for those of other processes, only while somebody
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import os
 import secrets
@@ -329,6 +330,10 @@ class FileStorage:
     def rewrite(self) -> list[str]:
         """Nothing: what is erased leaves no byte in a file."""
         return []
+
+    def now(self) -> dt.datetime:
+        """The time of the machine."""
+        return dt.datetime.now(dt.UTC)
 
     def fault(self) -> str:
         """Why nothing can be written into the home, or where it would be made."""

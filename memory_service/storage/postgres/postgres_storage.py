@@ -6,8 +6,11 @@ the tables and the locks of the database are made sure of, again and again until
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 import secrets
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +35,9 @@ from memory_service.storage.postgres.workspace_rows import storage_errors
 if TYPE_CHECKING:
     from memory_service.schemas.base import PendingErasure
     from memory_service.storage.home_join import HomeJoin
+
+# The clock of the database is asked so often; between, that of the process tells how much time has gone by.
+_CLOCK_SECONDS = 60.0
 
 
 def migrate_database(address: str, direct_address: str = "") -> tuple[str, list[str]]:
@@ -62,6 +68,7 @@ class PostgresStorage:
         self._database = PostgresDatabase(address, direct_address=direct_address, prepare=_prepare)
         self._home = home
         self._expiry = ExpiredRecords()
+        self._clock: tuple[float, dt.datetime] | None = None
         self.coordination = PostgresCoordination(self._database)
         self.records = PostgresRecords(self._database, "", self._expiry)
         self._rewrites = TableRewrites(self._database, self.records, self.coordination)
@@ -184,6 +191,16 @@ class PostgresStorage:
     def rewrite(self) -> Sequence[str]:
         """Rewrites the tables that hold contents, which are locked meanwhile, one after another."""
         return self._rewrites.run()
+
+    def now(self) -> dt.datetime:
+        """The time of the database's clock, which is asked for it once a minute."""
+        asked_at, time_then = self._clock or (-math.inf, None)
+        if time_then is None or time.monotonic() - asked_at > _CLOCK_SECONDS:
+            asked_at = time.monotonic()
+            with storage_errors():
+                [(time_then,)] = self._database.run("SELECT clock_timestamp()", read_only=True).fetchall()
+            self._clock = asked_at, time_then
+        return (time_then + dt.timedelta(seconds=time.monotonic() - asked_at)).astimezone(dt.UTC)
 
     def fault(self) -> str:
         """Why nothing can be written into the database."""

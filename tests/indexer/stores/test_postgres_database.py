@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -253,4 +255,14 @@ def test_reads_and_writes_of_many_threads_share_a_few_connections(empty_database
     for thread in threads:
         thread.join()
     assert _numbers(database) == list(range(160))
+    database.close()
+
+
+@pytest.mark.parametrize("named", ["", "?tcp_user_timeout=7000"])
+def test_a_server_that_vanished_without_a_word_is_given_up(empty_database: str, named: str) -> None:
+    database = PostgresDatabase(f"{empty_database}{named}")
+    with database.transaction() as transaction, socket.socket(fileno=os.dup(transaction.connection.fileno())) as line:
+        assert line.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        timeout = line.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+        assert timeout == (7_000 if named else 30_000), "what an address says itself comes first"
     database.close()

@@ -236,3 +236,10 @@ def test_a_clock_that_is_off_takes_no_lease_and_loses_no_event(
                 heard = [events_of(lines) for lines in streams]
                 ids = [[int(next(events).id) for _ in range(5)] for events in heard]
         assert ids[0] == ids[1] == list(range(ids[0][0], ids[0][0] + 5))
+        # A key of a day holds at both for a day.
+        new_key = {"name": "of a day", "role": "admin", "workspaces": ["*"], "days": 1}
+        headers = dict[str, str]()
+        for maker, user in ((one, other), (other, one)):
+            answer = maker.http.post("/v1/keys", json=new_key, headers=headers).raise_for_status()
+            headers = {"Authorization": f"Bearer {answer.json()['key']}"}
+            user.http.get(f"{W}/memories", headers=headers).raise_for_status()

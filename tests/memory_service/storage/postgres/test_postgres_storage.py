@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -19,6 +20,9 @@ from memory_service.storage.engines import migrate_storage
 from memory_service.storage.postgres.postgres_storage import PostgresStorage
 from memory_service.storage.record_store import RecordKind
 from tests.postgres import PostgresServer, is_installed
+
+# What two clocks of one machine may drift apart.
+SKEW = dt.timedelta(seconds=1)
 
 
 @pytest.fixture
@@ -54,6 +58,16 @@ def test_only_making_it_makes_a_workspace(storage: PostgresStorage, tmp_path: Pa
     assert storage.contains("default") and storage.workspaces() == ["a-b", "ab", "b", "default"]
     found = storage.workspace("default").records.get(RecordKind.REPLY, "k")
     assert found is not None and found.raw == b"1"
+
+
+def test_the_time_is_that_of_the_database(storage: PostgresStorage, migrated_database: str) -> None:
+    database = PostgresDatabase(migrated_database)
+    for _ in range(2):
+        [(before,)] = database.run("SELECT clock_timestamp()").fetchall()
+        now = storage.now()
+        [(after,)] = database.run("SELECT clock_timestamp()").fetchall()
+        assert before - SKEW <= now <= after + SKEW
+    database.close()
 
 
 def test_numbers_tell_of_a_workspace(storage: PostgresStorage) -> None:
