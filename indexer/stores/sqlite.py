@@ -49,7 +49,7 @@ from indexer.stores.row_values import (
     SPARE_NEIGHBOURS,
     fingerprint_json,
     fingerprint_of,
-    settle_near_ties,
+    measure_nearest,
     tag_posting,
 )
 from indexer.stores.sqlite_generations import SqliteBeside
@@ -417,7 +417,7 @@ class SqliteStore:
             )
             rows = [row for row in rows if row[0] not in keys_within]
             keys, cosines = np.array([row[0] for row in rows], np.int64), 1.0 - np.array([row[1] for row in rows])
-            keys, cosines = settle_near_ties(keys, cosines, vector, lambda near: self.vectors(near.tolist()))
+            keys, cosines = measure_nearest(keys, cosines, vector, lambda near: self.vectors(near.tolist()))
         return keys[:limit], cosines[:limit]
 
     def vectors(self, keys: Sequence[int] | None) -> tuple[Ints, Vectors]:

@@ -15,7 +15,7 @@ from indexer.corpus import Floats, Ints, Mask
 from indexer.stores.base import NEAREST_LIMIT
 from indexer.stores.postgres.postgres_heads import PostgresHeads, bytes_of, text_of
 from indexer.stores.postgres.postgres_passages import read_tagged_keys
-from indexer.stores.row_values import SPARE_NEIGHBOURS, keys_of, settle_near_ties
+from indexer.stores.row_values import SPARE_NEIGHBOURS, keys_of, measure_nearest
 from indexer.types import SearchFilter, SourceKind, Vectors
 
 # Vectors that are read, and measured, at once.
@@ -93,7 +93,7 @@ class PostgresVectors:
             places = best[np.isin(copy.keys[best], near)]
             return copy.keys[places], copy.vectors[places]
 
-        keys, best_cosines = settle_near_ties(copy.keys[best], cosines[best], vector, read_vectors)
+        keys, best_cosines = measure_nearest(copy.keys[best], cosines[best], vector, read_vectors)
         return keys[:limit], best_cosines[:limit]
 
     def _mask(self, copy: _Copy, filter: SearchFilter) -> Mask:
