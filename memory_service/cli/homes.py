@@ -22,9 +22,9 @@ def workspaces(place: Place) -> None:
     Files, sessions, last change, and the folder of the coding agent's project that each is of.
     """
     with place.service() as service:
-        summaries, home = service.workspace_summaries(), service.settings.home
+        summaries, home = service.workspace_summaries(), service.settings.place
     if place.as_json:
-        emit_value({"home": str(home), "workspaces": summaries})
+        emit_value({"home": home, "workspaces": summaries})
         return
     if not summaries:
         click.echo(f"no workspace in {home} yet; a first memory makes one", err=True)

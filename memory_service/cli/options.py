@@ -45,8 +45,10 @@ class Place:
 
     def __str__(self) -> str:
         """Where it looks, for people."""
-        url = os.environ.get(f"{PREFIX}URL")
-        return f"the workspace {self.workspace} of {url if url and not self.home_named else home_of(self.home)}"
+        from memory_service.config import load_settings
+
+        url = "" if self.home_named else os.environ.get(f"{PREFIX}URL")
+        return f"the workspace {self.workspace} of {url or load_settings(home=home_of(self.home)).place}"
 
     @contextmanager
     def service(self, *, embeds: bool = False) -> Iterator[MemoryService]:

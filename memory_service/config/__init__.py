@@ -400,6 +400,15 @@ class Settings(_Table):
         """The present moment in the configured timezone."""
         return dt.datetime.now(self.zone).astimezone(self.zone)
 
+    @property
+    def place(self) -> str:
+        """The home, or the database in its place without user, password and options; for messages."""
+        if not (address := self.database_url.get_secret_value()):
+            return str(self.home)
+        from indexer.stores import PostgresDatabase
+
+        return f"the database {PostgresDatabase(address).place}"
+
     def list_values(self) -> list[SettingValue]:
         """All settings, each with its value as it may be shown, and where that is from."""
         return shown_settings(self, self._origins)

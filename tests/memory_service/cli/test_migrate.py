@@ -115,3 +115,14 @@ def test_a_person_is_told_what_a_database_still_holds_and_has_it_rewritten(
         assert done.code == 0, done.err
         for answer in answers:
             assert answer in done.out
+
+
+def test_what_is_not_there_was_looked_for_in_the_database(tmp_path: Path, migrated_database: str) -> None:
+    address = migrated_database.replace("postgres@", "postgres:open-sesame@", 1)
+    assert address != migrated_database
+    place = address.rpartition("@")[2].partition("?")[0]
+    words = {**WORDS, "MEMORY_SERVICE_DATABASE_URL": address}
+    for arguments in (("get", "memory/2026-01-01.md"), ("workspaces",), ("workspaces", "--json")):
+        done = CommandLine(home=tmp_path, environment=words).run(*arguments, "--home", str(tmp_path / "folder"))
+        assert f"the database {place}" in done.out + done.err
+        assert "open-sesame" not in done.out + done.err and str(tmp_path) not in done.out + done.err
