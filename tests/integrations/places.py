@@ -78,7 +78,7 @@ def run_recipe(heading: str, place: Place, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", recipes(heading)[0].replace(_SERVER, place.url)],
         env={**os.environ, "no_proxy": "127.0.0.1", **environment},
-        capture_output=True, text=True, timeout=100, check=False,
+        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "without it" not in done.stderr, done.stderr

@@ -279,7 +279,7 @@ def test_the_calls_of_the_reference_ask_its_routes(document: dict[str, Any]) -> 
                     _Refusals.requests,
                 )
         refusals.shutdown()
-        thread.join(10)
+        thread.join(60)
 
 
 def test_the_root_answers_people_and_programs(running_server: RunningServer) -> None:

@@ -175,7 +175,7 @@ def test_commands_heal_it_one_after_the_other(tmp_path: Path) -> None:
                 capture_output=True,
                 text=True,
                 check=True,
-                timeout=120,
+                timeout=240,
             )
             made: dict[str, Any] = json.loads(done.stdout)
             return made

@@ -31,7 +31,9 @@ def test_no_more_run_at_once_than_there_are_places() -> None:
     async def run() -> list[str]:
         places = WorkerPool(3)
         tasks = [asyncio.create_task(places.run(act)) for _ in range(9)]
-        await asyncio.sleep(0.1)
+        while running < 3:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)  # for one that should wait, and does not
         go.set()
         return await asyncio.gather(*tasks)
 

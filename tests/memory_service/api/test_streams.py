@@ -258,7 +258,7 @@ def test_a_key_that_is_withdrawn_listens_no_more(tmp_path: Path, path: str) -> N
         headers = {"Authorization": f"Bearer {key.key}"}
         elsewhere = path.replace(W, "other")
         assert real.http.get(elsewhere, headers=headers).status_code == 403
-        with real.http.stream("GET", path, headers=headers, timeout=30) as response:
+        with real.http.stream("GET", path, headers=headers, timeout=120) as response:
             lines = response.iter_lines()
             assert next(lines) == "retry: 2000"
             withdrawn = real.http.delete(f"/v1/keys/{key.key_id}", headers={"Authorization": f"Bearer {admin.key}"})

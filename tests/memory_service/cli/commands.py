@@ -83,7 +83,7 @@ class CommandLine:
                 main()
         return Run(code=_code(ended.value), out=_written(out), err=_written(err))
 
-    def spawn(self, *arguments: str, seconds: float = 110, **process: Any) -> Run:
+    def spawn(self, *arguments: str, seconds: float = 240, **process: Any) -> Run:
         """Run a command as a process of its own, which may take so long on a busy machine."""
         done = subprocess.run(
             [*PROGRAM, *arguments], env=self.variables, capture_output=True, timeout=seconds, check=False, **process

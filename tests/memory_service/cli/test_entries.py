@@ -131,7 +131,7 @@ def test_a_terminal_is_asked(filled: CommandLine, answer: bytes, left: int) -> N
                     seen += piece
             except OSError:  # Linux says so of a terminal whose other end is closed
                 pass
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=240) == 0
     assert b"These have the words" in seen and b"Anna likes tea" in seen
     assert len(_listed(filled)) == left
 

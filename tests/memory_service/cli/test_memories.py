@@ -148,7 +148,7 @@ def test_workspaces_do_not_see_each_other(cli: CommandLine) -> None:
 def test_an_argument_that_is_not_utf_8_is_no_defect(cli: CommandLine) -> None:
     done = subprocess.run(
         [*(os.fsencode(part) for part in PROGRAM), b"remember", b"caf\xe9 au lait"],
-        env=cli.variables, capture_output=True, timeout=60, check=False,
+        env=cli.variables, capture_output=True, timeout=240, check=False,
     )  # fmt: skip
     assert b"Traceback" not in done.stderr
     assert done.returncode in (0, 1)

@@ -38,7 +38,7 @@ def test_status_in_a_project_shows_the_projects_own_workspace(
     cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = tmp_path / "shop"
-    subprocess.run(["git", "init", "-q", str(project)], check=True, timeout=30)
+    subprocess.run(["git", "init", "-q", str(project)], check=True, timeout=240)
     monkeypatch.chdir(project)
     cli.ok("remember", "Deploys go out on Tuesdays.")
     assert cli.ok("status").startswith("workspace  default ")

@@ -52,7 +52,7 @@ def ran(*words: str | Path, environment: dict[str, str] | None = None) -> str:
     done = subprocess.run(
         [*map(str, words)],
         env={**ours, "no_proxy": "127.0.0.1", **(environment or {})},
-        capture_output=True, text=True, timeout=100, check=False,
+        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -122,6 +122,6 @@ def test_half_a_character_in_an_id_comes_back_as_it_was() -> None:
 
 def test_half_a_message_and_the_end_of_the_input_end_a_process(tmp_path: Path) -> None:
     with process(tmp_path) as started:
-        out, _ = started.communicate(lines_of([initialize("2025-11-25")]) + b'{"jsonrpc": "2.0", "id', timeout=60)
+        out, _ = started.communicate(lines_of([initialize("2025-11-25")]) + b'{"jsonrpc": "2.0", "id', timeout=240)
         assert started.returncode == 0
     assert json.loads(out.splitlines()[0])["id"] == 0

@@ -86,7 +86,7 @@ def starting(folder: Path, database: str) -> Iterator[Start]:
             home = folder / f"home-{next(numbers)}" if database else folder
             clock = {"PYTHONPATH": _clock(folder / f"clock{hours_ahead}", hours_ahead)} if hours_ahead else {}
             url, pid = stack.enter_context(own_process(home, environment | clock))
-            return Server(stack.enter_context(httpx.Client(base_url=url, timeout=60, verify=NO_TLS)), pid)
+            return Server(stack.enter_context(httpx.Client(base_url=url, timeout=120, verify=NO_TLS)), pid)
 
         yield started
 

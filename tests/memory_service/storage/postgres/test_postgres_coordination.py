@@ -99,7 +99,7 @@ def test_a_killed_holder_has_gone_in_seconds(database: PostgresDatabase, migrate
         with pytest.raises(StorageFailed, match="Others kept"), own.lock("w/.locks/a", timeout_seconds=0.2):
             pass
         os.kill(process.pid, signal.SIGKILL)
-        process.wait(30)
+        process.wait(60)
         with own.lock("w/.locks/a", timeout_seconds=SLACK):
             pass
         until(lambda: not own.is_leased("holder"))

@@ -43,7 +43,7 @@ def command(home: Path, address: str, *arguments: str) -> subprocess.CompletedPr
 def client_of(home: Path, address: str) -> Iterator[httpx.Client]:
     with (
         own_process(home, environment(address), health="live") as (url, _),
-        httpx.Client(base_url=url, timeout=60, verify=NO_TLS) as http,
+        httpx.Client(base_url=url, timeout=120, verify=NO_TLS) as http,
     ):
         yield http
 
