@@ -26,6 +26,12 @@ FILES = schemas.MemoryFiles(files=[schemas.MemoryFile(path=_PATH, bytes=163, lin
 TEXT = schemas.FileText(
     path=_PATH, text=f"- {_TEXT}\n", start_line=5, end_line=5, total_lines=9, next_start_line=6, etag=_ETAG
 )
+VERSIONS = schemas.FileVersions(
+    path=_PATH,
+    has_history=True,
+    versions=[schemas.FileVersion(version_id="1f2e3d4c5b6a7988", replaced_at=_WHEN, bytes=140)],
+)
+ERASED_VERSIONS = schemas.ErasedVersions(path=_PATH, versions=1)
 WRITTEN = schemas.WrittenFile(path=_PATH, etag=_ETAG)
 _PROOF = schemas.Erased(passages=1, checked=["files", "rows", "full text", "vectors"])
 ERASED = schemas.ErasedFile(path=_PATH, erased=_PROOF)

@@ -1,4 +1,4 @@
-"""Commands of memories: remember, get, search, context."""
+"""Commands of memories: remember, get, history, search, context."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 from memory_service.cli.options import (
     Place,
     day_option,
+    examples,
     with_filters,
     with_min_relevance,
     with_order,
@@ -20,17 +21,28 @@ from memory_service.cli.options import (
 from memory_service.cli.output import (
     emit_json,
     emit_memory,
+    emit_value,
     has_word,
     indent_lines,
     nothing_relevant,
+    pending_lines,
     relevance_counts,
     relevance_mark,
+    size,
     warn,
     written_input,
 )
 
 if TYPE_CHECKING:
-    from memory_service.schemas.memories import Origin, SearchResult, SearchResults, Statement
+    from memory_service.cli.warm import ServerMemory
+    from memory_service.schemas.memories import (
+        ErasedVersions,
+        Origin,
+        SearchResult,
+        SearchResults,
+        Statement,
+    )
+    from memory_service.service import MemoryService
 
 
 @click.command()
@@ -80,6 +92,64 @@ def get(place: Place, path: str, start_line: int, lines: int | None) -> None:
             f"(line {page.end_line} of {page.total_lines}; go on with --start-line {page.next_start_line})",
             err=True,
         )
+
+
+@click.command(
+    epilog=examples(
+        "history MEMORY.md", "history MEMORY.md --show 1f2e3d4c5b6a7988", "history memory/2026-11-20.md --erase"
+    )
+)
+@click.argument("file")
+@click.option("--show", "version", metavar="ID", help="Print a version instead.")
+@click.option("--erase", is_flag=True, help="Erase the versions; the file stays.")
+@with_place
+def history(place: Place, file: str, version: str | None, *, erase: bool) -> None:
+    """List the earlier versions of FILE, a memory file.
+
+    They are what edits took the place of, at most 100 of 90 days; an append loses nothing, and makes none. A database
+    keeps them; of files in a folder there are none, as git does that. What is forgotten goes from them by itself; what
+    was edited out stays until --erase.
+    """
+    if erase and version is not None:
+        raise click.UsageError("Give --show or --erase, one of both.")
+    with place.memory(embeds=False) as service:
+        if version is not None:
+            text = _version_text(service, place.workspace, file, version)
+            if place.as_json:
+                emit_value({"path": file, "version_id": version, "text": text})
+            else:
+                click.echo(text, nl=False)
+            return
+        if erase:
+            erased = service.erase_versions(place.workspace, file)
+            emit_json(erased) if place.as_json else _print_erased_versions(erased)
+            return
+        answer = service.versions(place.workspace, file)
+    if place.as_json:
+        emit_json(answer)
+        return
+    for row in answer.versions:
+        at = dt.datetime.fromisoformat(str(row.replaced_at))
+        click.echo(f"{click.style(row.version_id, fg='cyan')}  until {at:%Y-%m-%d %H:%M:%S} UTC  {size(row.bytes)}")
+    if not answer.has_history:
+        click.echo("no history is kept of files in a folder: use git there, or a database", err=True)
+    elif not answer.versions:
+        click.echo(f"no edit took anything out of {answer.path}", err=True)
+
+
+def _version_text(service: MemoryService | ServerMemory, workspace: str, file: str, version: str) -> str:
+    parts, start = list[str](), 1
+    while start:
+        page = service.get(workspace, file, start, version=version)
+        parts.append(page.text)
+        start = page.next_start_line or 0
+    return "".join(parts)
+
+
+def _print_erased_versions(erased: ErasedVersions) -> None:
+    click.echo(f"erased {erased.versions} earlier version{'' if erased.versions == 1 else 's'} of {erased.path}")
+    for line in pending_lines(erased.pending):
+        click.echo(line)
 
 
 @click.command()

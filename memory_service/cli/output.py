@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from memory_service.errors import MemoryServiceError
     from memory_service.schemas import StoredMemory
-    from memory_service.schemas.base import Erased
+    from memory_service.schemas.base import Erased, PendingErasure
     from memory_service.service import SyncProgress
 
 
@@ -168,13 +168,17 @@ def erased_line(proof: Erased | None) -> str:
     if proof is None:
         return "the index could not be read, so nothing was looked for"
     passages = f"{proof.passages} passage{'' if proof.passages == 1 else 's'}"
-    lines = [f"erased {passages}; looked for in {', '.join(proof.checked)}: nothing left"]
-    for pending in proof.pending:
+    text = f"erased {passages}; looked for in {', '.join(proof.checked)}: nothing left"
+    return "\n".join([text, *pending_lines(proof.pending)])
+
+
+def pending_lines(places: Iterable[PendingErasure]) -> Iterator[str]:
+    """Lines on where something that was erased is still."""
+    for pending in places:
         # A server's answer that was read without its model has the time as text.
         until = dt.datetime.fromisoformat(str(pending.until)) if pending.until else None
         limit = f"; gone by {until:%Y-%m-%d %H:%M %Z}" if until else ""
-        lines.append(f"still in {pending.place}{limit}")
-    return "\n".join(lines)
+        yield f"still in {pending.place}{limit}"
 
 
 # Relevance in words, from what it begins: of the passages that answer a question about the sample, one in twenty has

@@ -25,6 +25,7 @@ _COMMANDS = {
     "search": "memories",
     "context": "memories",
     "get": "memories",
+    "history": "memories",
     "remember": "memories",
     "entries": "entries",
     "receipts": "receipts",

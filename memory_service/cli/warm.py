@@ -334,6 +334,8 @@ _ROUTES = {
     "search": ("POST", "/search", ("query",)),
     "context": ("POST", "/context", ("query",)),
     "get": ("GET", "/memories/{path}", ("path", "start_line", "lines")),
+    "versions": ("GET", "/versions/{path}", ("path",)),
+    "erase_versions": ("DELETE", "/versions/{path}", ("path",)),
     "forget": ("POST", "/forget", ("memory",)),
     "entries": ("GET", "/entries", ()),
     "entry": ("GET", "/entries/{memory}", ("memory",)),

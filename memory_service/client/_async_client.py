@@ -82,9 +82,19 @@ class AsyncMemoryClient:
         """All memory files, by path."""
         return (await self._connection.send(self._calls.files())).files
 
-    async def get(self, path: str, start_line: int = 1, lines: int | None = None) -> schemas.FileText:
-        """Lines of a memory file, exactly as they stand there."""
-        return await self._connection.send(self._calls.get(path, start_line, lines))
+    async def get(
+        self, path: str, start_line: int = 1, lines: int | None = None, *, version: str | None = None
+    ) -> schemas.FileText:
+        """Lines of a memory file, exactly as they stand there, or in an earlier version of it; see `versions`."""
+        return await self._connection.send(self._calls.get(path, start_line, lines, version))
+
+    async def versions(self, path: str) -> schemas.FileVersions:
+        """The earlier versions of a memory file, the last replaced first; none where memories are files in a folder."""
+        return await self._connection.send(self._calls.versions(path))
+
+    async def erase_versions(self, path: str) -> schemas.ErasedVersions:
+        """Erase the earlier versions of a memory file, which stays as it is."""
+        return await self._connection.send(self._calls.erase_versions(path))
 
     async def put(self, path: str, text: str, *, etag: str | None = None) -> schemas.WrittenFile:
         """Replace a file, or create one.

@@ -83,9 +83,19 @@ class MemoryClient:
         """All memory files, by path."""
         return self._connection.send(self._calls.files()).files
 
-    def get(self, path: str, start_line: int = 1, lines: int | None = None) -> schemas.FileText:
-        """Lines of a memory file, exactly as they stand there."""
-        return self._connection.send(self._calls.get(path, start_line, lines))
+    def get(
+        self, path: str, start_line: int = 1, lines: int | None = None, *, version: str | None = None
+    ) -> schemas.FileText:
+        """Lines of a memory file, exactly as they stand there, or in an earlier version of it; see `versions`."""
+        return self._connection.send(self._calls.get(path, start_line, lines, version))
+
+    def versions(self, path: str) -> schemas.FileVersions:
+        """The earlier versions of a memory file, the last replaced first; none where memories are files in a folder."""
+        return self._connection.send(self._calls.versions(path))
+
+    def erase_versions(self, path: str) -> schemas.ErasedVersions:
+        """Erase the earlier versions of a memory file, which stays as it is."""
+        return self._connection.send(self._calls.erase_versions(path))
 
     def put(self, path: str, text: str, *, etag: str | None = None) -> schemas.WrittenFile:
         """Replace a file, or create one.

@@ -310,7 +310,44 @@ def hosts_call() -> Call[schemas.ConnectedHosts]:
     return Call(method="GET", path="/v1/hosts", answer=schemas.ConnectedHosts, safe=True)
 
 
-class Calls(Routes):
+class FileCalls(Routes):
+    """The calls of the memory files of a workspace."""
+
+    def files(self) -> Call[schemas.MemoryFiles]:
+        """The call for the list of files."""
+        return self._get("/memories", schemas.MemoryFiles)
+
+    def get(self, path: str, start_line: int, lines: int | None, version: str | None) -> Call[schemas.FileText]:
+        """The call for lines of a file, or of a version of it."""
+        params: dict[str, Any] = {"start_line": start_line, "lines": lines, "version": version}
+        given_params = {name: value for name, value in params.items() if value is not None}
+        return self._get(f"/{_file(path)}", schemas.FileText, given_params)
+
+    def versions(self, path: str) -> Call[schemas.FileVersions]:
+        """The call for the versions of a file."""
+        return self._get(f"/{_file(path, 'versions')}", schemas.FileVersions)
+
+    def erase_versions(self, path: str) -> Call[schemas.ErasedVersions]:
+        """The call that erases the versions of a file."""
+        return self._delete(f"/{_file(path, 'versions')}", schemas.ErasedVersions)
+
+    def put(self, path: str, text: str, etag: str | None) -> Call[schemas.WrittenFile]:
+        """The call for a file's new text."""
+        headers = {"If-None-Match": "*"} if etag is None else {"If-Match": _quote_etag(etag)}
+        body = schemas.make_request(schemas.FileWrite, text=text)
+        return Call(
+            method="PUT", path=f"{self._root}/{_file(path)}", answer=schemas.WrittenFile, body=body, headers=headers
+        )
+
+    def delete(self, path: str, etag: str | None) -> Call[schemas.ErasedFile]:
+        """The call that erases a file."""
+        return replace(
+            self._delete(f"/{_file(path)}", schemas.ErasedFile),
+            headers={} if etag is None else {"If-Match": _quote_etag(etag)},
+        )
+
+
+class Calls(FileCalls):
     """Maker of the calls for one workspace.
 
     Args:
@@ -339,30 +376,6 @@ class Calls(Routes):
             session_id=session_id,
         )
         return self._post("/memories", schemas.StoredMemory, body, idempotency_key or new_key())
-
-    def files(self) -> Call[schemas.MemoryFiles]:
-        """The call for the list of files."""
-        return self._get("/memories", schemas.MemoryFiles)
-
-    def get(self, path: str, start_line: int, lines: int | None) -> Call[schemas.FileText]:
-        """The call for lines of a file."""
-        params = {"start_line": start_line} | ({} if lines is None else {"lines": lines})
-        return self._get(f"/{_file(path)}", schemas.FileText, params)
-
-    def put(self, path: str, text: str, etag: str | None) -> Call[schemas.WrittenFile]:
-        """The call for a file's new text."""
-        headers = {"If-None-Match": "*"} if etag is None else {"If-Match": _quote_etag(etag)}
-        body = schemas.make_request(schemas.FileWrite, text=text)
-        return Call(
-            method="PUT", path=f"{self._root}/{_file(path)}", answer=schemas.WrittenFile, body=body, headers=headers
-        )
-
-    def delete(self, path: str, etag: str | None) -> Call[schemas.ErasedFile]:
-        """The call that erases a file."""
-        return replace(
-            self._delete(f"/{_file(path)}", schemas.ErasedFile),
-            headers={} if etag is None else {"If-Match": _quote_etag(etag)},
-        )
 
     def entries(self, **options: Any) -> Call[schemas.MemoryEntries]:
         """The call for a list of entries."""
@@ -474,8 +487,8 @@ def list_of_texts(name: str, values: Collection[str]) -> list[str]:
     return list(values)
 
 
-def _file(path: str) -> str:
-    return "memories/" + "/".join(segment(part) for part in path.split("/"))
+def _file(path: str, below: str = "memories") -> str:
+    return "/".join((below, *(segment(part) for part in path.split("/"))))
 
 
 def _quote_etag(etag: str) -> str:

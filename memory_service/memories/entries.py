@@ -27,6 +27,7 @@ from memory_service.errors import (
 )
 from memory_service.home import citation
 from memory_service.memories.drafts import reword_entry
+from memory_service.memories.file_history import FileHistory
 from memory_service.memories.format import (
     Entry,
     LineSpan,
@@ -138,11 +139,13 @@ class EntryStore:
 
     Args:
         documents: The memory files.
+        history: Their earlier versions.
         max_bytes: Larger files are not indexed.
     """
 
-    def __init__(self, documents: DocumentStore, *, max_bytes: int) -> None:
+    def __init__(self, documents: DocumentStore, history: FileHistory, *, max_bytes: int) -> None:
         self._documents = documents
+        self._history = history
         self._max_bytes = max_bytes
         self._kept: LRU[str, tuple[Revision, tuple[HeldEntry, ...]]] = LRU(_KEPT_FILES)
 
@@ -289,6 +292,7 @@ class EntryStore:
         self._bearers(memory_id)
         with self._writing():
             bearers = self._bearers(memory_id)
+            self._history.erase_removals([entry.removal() for entry in bearers])
             for path in dict.fromkeys(entry.path for entry in bearers):
                 self._take_out(path, lambda text, day: spans_of(text, memory_id, day))
         return tuple(bearers)
@@ -311,6 +315,7 @@ class EntryStore:
         self.within(path, first, last)
         with self._writing():
             removals = _removals(path, self._text(path), first, last)
+            self._history.erase_removals(removals)
             self._take_out(path, lambda text, day: spans_within(text, first, last, day))
         return removals
 
@@ -390,7 +395,7 @@ class EntryStore:
                 is_done = self._documents.remove(path, expected=revision)
             else:
                 blanks = partial(_blank_steps, raw, text, spans)
-                is_done = self._documents.replace(path, _raw(rest), expected=revision, blanks=blanks)
+                is_done = self._documents.replace(path, _raw(rest), expected=revision, blanks=blanks, erases=True)
             if is_done:
                 return
         raise kept_changing(path)

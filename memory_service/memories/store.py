@@ -22,6 +22,7 @@ from memory_service.errors import (
 )
 from memory_service.memories.daily_notes import DailyNotes
 from memory_service.memories.entries import EntryStore, check_complete
+from memory_service.memories.file_history import FileHistory
 from memory_service.memories.file_text import check_range, etag_of, measure, read_range
 from memory_service.memories.workspaces import memory_path
 from memory_service.schemas.memories import FileText, MemoryFile
@@ -48,6 +49,7 @@ class MemoryStore:
     Attributes:
         documents: Their storage.
         notes: The dated ones, as far as the service writes into them.
+        history: Their earlier versions.
         entries: The entries of all of them.
     """
 
@@ -56,7 +58,8 @@ class MemoryStore:
     ) -> None:
         self.documents = documents
         self.notes = DailyNotes(documents, now=now)
-        self.entries = EntryStore(documents, max_bytes=max_bytes)
+        self.history = FileHistory(documents)
+        self.entries = EntryStore(documents, self.history, max_bytes=max_bytes)
         self._measured: LRU[str, tuple[Revision, MemoryFile]] = LRU(_MEASURED_FILES)
         self._texts: LRU[str, tuple[Revision, str]] = LRU(_KEPT_TEXTS)
 
@@ -135,6 +138,15 @@ class MemoryStore:
                 if self.documents.remove(path, expected=revision):
                     return
         raise kept_changing(path)
+
+    def erase_versions(self, path: str) -> int:
+        """Erases the earlier versions of a file; gives how many these were.
+
+        Raises:
+            StorageFailed: They cannot be erased.
+        """
+        with self._writing():
+            return self.history.erase(path)
 
     def loses(self, path: str, text: str) -> bool:
         """True if a file has a line that a new text of it has not."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -54,6 +54,7 @@ from memory_service.sessions.records import (
 if TYPE_CHECKING:
     from memory_service.runtime.session import OpenSession, SessionState
     from memory_service.runtime.session_services import SessionRuntime, SessionSnapshot
+    from memory_service.storage.logs import SessionLog
 
 MAX_PINS = 64
 _KEYED_ATTEMPTS = 16
@@ -155,6 +156,9 @@ class SessionStore:
             services.logs.open(session_id)  # which is not there: an erasure would mark the workspace, and make it
 
         def delete() -> None:
+            services.longterm.files.history.erase_messages(
+                lambda: _texts(services.logs.open(session_id, must_exist=False))
+            )
             # What it was asked for last stands in its receipts.
             services.delete(session_id, first=lambda: self._forget_prompts(session_id))
             if services.engine:
@@ -175,6 +179,7 @@ class SessionStore:
         services.session(session_id)
 
         def erase() -> None:
+            services.longterm.files.history.erase_messages(lambda: _texts(services.logs.open(session_id), seqs))
             # What it was asked for last stands in its receipts, what was recalled for a message in its prompts.
             gone_seqs.append(
                 erase_messages(services.logs, session_id, seqs, first=lambda: self._forget_prompts(session_id))
@@ -482,3 +487,11 @@ def _append_answer(
         if skipped
         else [],
     )
+
+
+def _texts(log: SessionLog, seqs: Collection[int] | None = None) -> Iterator[str]:
+    """The texts of some messages of a log, or of all, those that trims put aside too."""
+    for records in (log.read(media=False), *(trim.records for trim in log.trims())):
+        for record in records:
+            if isinstance(record.body, MessageRecord) and (seqs is None or record.seq in seqs):
+                yield text_of(json.loads(record.body.text))

@@ -12,7 +12,15 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from memory_service.schemas.base import MAX_BUDGET_TOKENS, MAX_QUERY_CHARS, Answer, Degraded, Proof, Request
+from memory_service.schemas.base import (
+    MAX_BUDGET_TOKENS,
+    MAX_QUERY_CHARS,
+    Answer,
+    Degraded,
+    PendingErasure,
+    Proof,
+    Request,
+)
 from memory_service.schemas.roles import EntryOrigin, SourceRole
 
 Source = Literal["memory", "sessions", "files"]
@@ -140,6 +148,34 @@ class FileText(Answer):
     total_lines: int = Field(description="Number of lines of the whole file.")
     next_start_line: int | None = Field(description="Where to go on reading; null at the end.")
     etag: Etag
+
+
+class FileVersion(Answer):
+    """A content that a memory file had, until another one took its place."""
+
+    version_id: str = Field(
+        description="Id of the version; `GET …/memories/{path}?version=…` reads it.", examples=["1f2e3d4c5b6a7988"]
+    )
+    replaced_at: dt.datetime = Field(description="Time at which another content took its place, in UTC.")
+    bytes: int = Field(description="Size of the version in bytes.")
+
+
+class FileVersions(Answer):
+    """The earlier versions of a memory file."""
+
+    path: SourcePath
+    has_history: bool = Field(
+        description="Whether the storage keeps versions: a database does; for files in folders there is git."
+    )
+    versions: list[FileVersion] = Field(description="The versions, the last replaced first; at most 100, of 90 days.")
+
+
+class ErasedVersions(Answer):
+    """The earlier versions of a file that were erased; the file stays as it is."""
+
+    path: SourcePath
+    versions: int = Field(description="How many versions are gone.")
+    pending: list[PendingErasure] = Field(default=[], description="Where a database still holds them, and until when.")
 
 
 class FileWrite(Request):

@@ -42,7 +42,9 @@ from memory_service.schemas.memories import (
     ChangedFacts,
     Distinction,
     ErasedFile,
+    ErasedVersions,
     FileText,
+    FileVersions,
     MemoryFile,
     Origin,
     ReceiptList,
@@ -132,9 +134,22 @@ class MemoryUseCases(ABC):
         return self._workspaces.readable(workspace).files.list()
 
     @THROTTLE.foreground()
-    def get(self, workspace: str, path: str, start_line: int = 1, lines: int | None = None) -> FileText:
-        """A range of lines of a memory file, or of a file of an extra folder that the index lists."""
+    def get(
+        self, workspace: str, path: str, start_line: int = 1, lines: int | None = None, *, version: str | None = None
+    ) -> FileText:
+        """A range of lines of a memory file, of a version of one, or of a file of an extra folder that the index lists.
+
+        Args:
+            workspace: Its name.
+            path: The file.
+            start_line: The first line.
+            lines: How many; 2,000 at most.
+            version: The id of an earlier version, as `versions` lists it.
+        """
         memory = self._workspaces.readable(workspace)
+        if version is not None:
+            check_range(start_line, lines)
+            return memory.files.history.read(stored_path(memory.files.documents, path), version, start_line, lines)
         if path.startswith(EXTRA_MARK):
             with translate_errors():
                 path = memory.index.listed_path(path)
@@ -142,6 +157,22 @@ class MemoryUseCases(ABC):
             raw = self._workspaces.storage.workspace(workspace).read_extra(path)
             return read_range(raw, path, start_line=start_line, lines=lines)
         return memory.files.read(stored_path(memory.files.documents, path), start_line=start_line, lines=lines)
+
+    def versions(self, workspace: str, path: str) -> FileVersions:
+        """The earlier versions of a memory file, the last replaced first; none where the storage has no history."""
+        files = self._workspaces.readable(workspace).files
+        return files.history.versions(stored_path(files.documents, path))
+
+    def erase_versions(self, workspace: str, path: str) -> ErasedVersions:
+        """Erase the earlier versions of a memory file, which stays as it is."""
+        memory = self._workspaces.memory(workspace)
+        path = stored_path(memory.files.documents, path)
+        if not memory.files.history.versions(path).versions:
+            return ErasedVersions(path=path, versions=0)
+        with memory.erasures.under_way():
+            return ErasedVersions(
+                path=path, versions=memory.files.erase_versions(path), pending=memory.erasures.pending()
+            )
 
     def original(self, workspace: str, handle: str, *, session_id: str | None = None) -> Original:
         """The text that a handle stands for; see `memory_service.runtime.handles`.

@@ -11,10 +11,15 @@ import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from indexer import FileFailure
 from memory_service.storage.revisions import Revision
+
+# The earlier versions that an engine with a history keeps of a file: so many, of so many bytes in all, so long.
+MAX_VERSIONS: Final = 100
+MAX_VERSION_BYTES: Final = 64 * 1024 * 1024
+VERSION_AGE: Final = dt.timedelta(days=90)
 
 
 class Document(NamedTuple):
@@ -36,6 +41,14 @@ class ListedDocument(NamedTuple):
     modified_at: dt.datetime
     revision: Revision
     is_settled: bool
+
+
+class DocumentVersion(NamedTuple):
+    """A content that a document had, until another one took its place."""
+
+    version_id: str
+    replaced_at: dt.datetime
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +98,18 @@ class DocumentStore(Protocol):
         """Those of some documents, of any size, that have a word; none that is gone."""
 
     def replace(
-        self, path: str, raw: bytes, *, expected: Revision | None, blanks: Callable[[], Iterable[bytes]] | None = None
+        self,
+        path: str,
+        raw: bytes,
+        *,
+        expected: Revision | None,
+        blanks: Callable[[], Iterable[bytes]] | None = None,
+        erases: bool = False,
     ) -> bool:
         """Puts a content in the place of the one of a revision, in one step.
+
+        Where the engine has a history, the content that goes becomes a version in the same step, unless all of it
+        stands at the beginning of the new one, as after an append.
 
         Args:
             path: The document.
@@ -95,6 +117,7 @@ class DocumentStore(Protocol):
             expected: The revision of the content that `raw` was made from.
             blanks: Contents to go through step by step, in place, where a full disk has no room for a second copy:
                 the expected one, and what follows it, each of as many bytes.
+            erases: Whether the content that goes is to be in no history.
 
         Returns:
             Whether it was done; if somebody else changed the document meanwhile, theirs stays.
@@ -109,7 +132,7 @@ class DocumentStore(Protocol):
         """
 
     def remove(self, path: str, *, expected: Revision | None = None) -> bool:
-        """Removes a document, or only one of a revision.
+        """Removes a document with its versions, or only one of a revision.
 
         Returns:
             Whether it was done; if somebody else changed the document meanwhile, theirs stays.
@@ -124,6 +147,30 @@ class DocumentStore(Protocol):
         Raises:
             NotFound: There is no such document.
         """
+        ...
+
+    @property
+    def has_history(self) -> bool:
+        """True if versions of documents are kept; of files none is, as people have git there."""
+        ...
+
+    def versions(self, path: str) -> Sequence[DocumentVersion]:
+        """The versions of a document, the last replaced first; none where there is no history."""
+        ...
+
+    def version(self, path: str, version_id: str) -> bytes:
+        """The content of a version.
+
+        Raises:
+            NotFound: There is no such version.
+        """
+        ...
+
+    def add_version(self, path: str, version: DocumentVersion, raw: bytes) -> None:
+        """Puts a version of another store into the history, unless it is there; nothing without a history."""
+
+    def erase_versions(self, holds: Callable[[str, bytes], bool]) -> int:
+        """Erases the versions of which a function of their path and content is true; gives how many these were."""
         ...
 
     def writing(self) -> AbstractContextManager[None]:

@@ -62,6 +62,10 @@ DeletedIfMatch = Annotated[
 ]
 Lines = Annotated[int | None, Query(ge=1, le=10**9, description="How many lines; 2,000 at most, which is the default.")]
 
+FileVersionId = Annotated[
+    str | None, Query(description="Id of an earlier version, as `GET …/versions/{path}` lists them.")
+]
+
 
 @memories_router.post(
     "/memories",
@@ -101,6 +105,32 @@ def list_files(workspace: WorkspaceName, shared: Shared) -> schemas.MemoryFiles:
 
 
 @memories_router.get(
+    "/versions/{path:path}",
+    summary="List the earlier versions of a memory file",
+    responses=success_response(200, examples.VERSIONS) | error_responses(404),
+)
+@in_queue("read")
+def list_versions(workspace: WorkspaceName, path: FilePath, shared: Shared) -> schemas.FileVersions:
+    """The contents that edits took the place of, the last replaced first: at most 100, of 90 days.
+
+    An append loses nothing, and makes none. `GET …/memories/{path}?version=…` reads one. Where memories are files in a
+    folder there are none.
+    """
+    return shared.service.versions(workspace, path)
+
+
+@memories_router.delete(
+    "/versions/{path:path}",
+    summary="Erase the earlier versions of a memory file",
+    responses=success_response(200, examples.ERASED_VERSIONS) | error_responses(404),
+)
+@in_queue("append")
+def erase_versions(workspace: WorkspaceName, path: FilePath, shared: Shared) -> schemas.ErasedVersions:
+    """Erase what was edited out of a file; the file stays. What is forgotten goes from the versions by itself."""
+    return shared.service.erase_versions(workspace, path)
+
+
+@memories_router.get(
     "/memories/{path:path}",
     summary="Read a memory file",
     responses=success_response(200, examples.TEXT, ETAG_HEADER) | error_responses(404),
@@ -113,9 +143,10 @@ def read_file(
     response: Response,
     start_line: StartLine = 1,
     lines: Lines = None,
+    version: FileVersionId = None,
 ) -> schemas.FileText:
-    """A range of lines, exactly as they stand in the file."""
-    file_text = shared.service.get(workspace, path, start_line, lines)
+    """A range of lines, exactly as they stand in the file, or in an earlier version of it."""
+    file_text = shared.service.get(workspace, path, start_line, lines, version=version)
     response.headers["ETag"] = f'"{file_text.etag}"'
     return file_text
 

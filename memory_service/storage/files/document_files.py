@@ -19,7 +19,7 @@ from struct import Struct
 from indexer import MEMORY_FOLDER, SourceFile, SourceMissing, change_times, path_for_new, path_on_disk, scan_memories
 from memory_service.errors import InvalidName, NotFound
 from memory_service.home import shown_name
-from memory_service.storage.documents import Document, ListedDocument, Listing
+from memory_service.storage.documents import Document, DocumentVersion, ListedDocument, Listing
 from memory_service.storage.files import disk
 from memory_service.storage.files.disk import Signature, open_no_follow, storage_errors
 from memory_service.storage.revisions import Revision
@@ -91,7 +91,13 @@ class FileDocuments:
         return [path for path in paths if self._contains(path, word)]
 
     def replace(
-        self, path: str, raw: bytes, *, expected: Revision | None, blanks: Callable[[], Iterable[bytes]] | None = None
+        self,
+        path: str,
+        raw: bytes,
+        *,
+        expected: Revision | None,
+        blanks: Callable[[], Iterable[bytes]] | None = None,
+        erases: bool = False,
     ) -> bool:
         """Puts a content in the place of the one of a revision, in one step."""
         target, signature = self._place(path), _signature(expected)
@@ -134,6 +140,26 @@ class FileDocuments:
         nanoseconds = (modified_at - _EPOCH) // dt.timedelta(microseconds=1) * 1_000
         with storage_errors(path):
             os.utime(self._place(path), ns=(nanoseconds, nanoseconds))
+
+    @property
+    def has_history(self) -> bool:
+        """False: a folder has one state of each file."""
+        return False
+
+    def versions(self, path: str) -> Sequence[DocumentVersion]:
+        """None."""
+        return ()
+
+    def version(self, path: str, version_id: str) -> bytes:
+        """None is there."""
+        raise NotFound(f"There is no version {version_id} of {path}: no history is kept of files in a folder. Use git.")
+
+    def add_version(self, path: str, version: DocumentVersion, raw: bytes) -> None:
+        """Nothing is kept."""
+
+    def erase_versions(self, holds: Callable[[str, bytes], bool]) -> int:
+        """None is there."""
+        return 0
 
     def writing(self) -> AbstractContextManager[None]:
         """Keeps all other writers of the service out."""

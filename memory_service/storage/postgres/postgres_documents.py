@@ -10,13 +10,22 @@ import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from struct import Struct
+from struct import error as StructError
 from typing import Any, Final, LiteralString
 
 from indexer import name_fault, to_nfc
 from indexer.stores import PostgresDatabase, Transaction
 from memory_service.errors import InvalidName, NotFound, TooLarge
 from memory_service.home import shown_name
-from memory_service.storage.documents import Document, ListedDocument, Listing
+from memory_service.storage.documents import (
+    MAX_VERSION_BYTES,
+    MAX_VERSIONS,
+    VERSION_AGE,
+    Document,
+    DocumentVersion,
+    ListedDocument,
+    Listing,
+)
 from memory_service.storage.postgres.workspace_rows import WorkspaceRows, new_state
 from memory_service.storage.revisions import Revision
 
@@ -26,6 +35,9 @@ _MAX_SEGMENT_BYTES = 255
 # An index of PostgreSQL takes keys of up to 2,704 bytes.
 _MAX_PATH_BYTES = 2048
 _REVISION = Struct(">q")
+_BOUNDS: Final = {"age": VERSION_AGE, "most_versions": MAX_VERSIONS, "most_bytes": MAX_VERSION_BYTES}
+# So much of a history is in memory at once, and a version more.
+_CHUNK_BYTES = 16 * 1024 * 1024
 
 _READ: Final[LiteralString] = """
 SELECT revision, octet_length(content), CASE WHEN octet_length(content) <= %(most)s THEN content END
@@ -43,6 +55,32 @@ SELECT %(ws)s, %(path)s, %(composed_path)s, %(revision)s, %(revision)s, %(raw)s 
 _REPLACE: Final[LiteralString] = """
 UPDATE documents SET content = %(raw)s, edition = %(revision)s, revision = %(revision)s, changed_at = clock_timestamp()
 WHERE ws = %(ws)s AND path = %(path)s AND revision = %(before)s RETURNING 1"""
+# A revision stands for one content: that of the snapshot is the one that is replaced, if it is replaced at all.
+_REPLACE_WITH_HISTORY: Final[LiteralString] = (
+    """
+WITH before AS (
+    SELECT content FROM documents WHERE ws = %(ws)s AND path = %(path)s AND revision = %(before)s
+), after AS ("""
+    + _REPLACE
+    + """), added AS (
+    INSERT INTO document_versions (ws, path, version, replaced_at, content)
+    SELECT %(ws)s, %(path)s, %(before)s, clock_timestamp(), content FROM before, after
+    WHERE substr(%(raw)s, 1, octet_length(content)) <> content
+    RETURNING octet_length(content) AS size_bytes
+), older AS (
+    SELECT version, row_number() OVER newest AS place, sum(octet_length(content)) OVER newest AS size_bytes
+    FROM document_versions WHERE ws = %(ws)s AND path = %(path)s
+    WINDOW newest AS (ORDER BY replaced_at DESC, version)
+), gone AS (
+    DELETE FROM document_versions v USING added WHERE v.ws = %(ws)s AND (
+        v.replaced_at <= now() - %(age)s OR (v.path = %(path)s AND v.version IN (
+            SELECT version FROM older
+            WHERE place >= %(most_versions)s OR older.size_bytes + added.size_bytes > %(most_bytes)s
+        ))
+    )
+)
+SELECT 1 FROM after"""
+)
 _APPEND: Final[LiteralString] = """
 UPDATE documents SET content = content || %(raw)s, revision = %(revision)s, changed_at = clock_timestamp()
 WHERE ws = %(ws)s AND path = %(path)s AND revision = %(before)s RETURNING 1"""
@@ -50,10 +88,21 @@ WHERE ws = %(ws)s AND path = %(path)s AND revision = %(before)s RETURNING 1"""
 _SET_TIME: Final[LiteralString] = (
     "UPDATE documents SET changed_at = %(modified_at)s WHERE ws = %(ws)s AND path = %(path)s RETURNING 1"
 )
-_REMOVE: Final[LiteralString] = (
-    "DELETE FROM documents WHERE ws = %(ws)s AND path = %(path)s "
-    "AND (%(revision)s::bigint IS NULL OR revision = %(revision)s) RETURNING 1"
-)
+_REMOVE: Final[LiteralString] = """
+WITH gone AS (
+    DELETE FROM documents WHERE ws = %(ws)s AND path = %(path)s
+    AND (%(revision)s::bigint IS NULL OR revision = %(revision)s) RETURNING path
+), versions AS (DELETE FROM document_versions v USING gone WHERE v.ws = %(ws)s AND v.path = gone.path)
+SELECT 1 FROM gone"""
+_VERSIONS: Final[LiteralString] = """
+SELECT version, replaced_at, octet_length(content) FROM document_versions
+WHERE ws = %(ws)s AND path = %(path)s AND replaced_at > now() - %(age)s ORDER BY replaced_at DESC, version"""
+_ADD_VERSION: Final[LiteralString] = """
+INSERT INTO document_versions (ws, path, version, replaced_at, content)
+VALUES (%(ws)s, %(path)s, %(version)s, %(replaced_at)s, %(raw)s) ON CONFLICT DO NOTHING RETURNING 1"""
+_ERASE_VERSIONS: Final[LiteralString] = """
+DELETE FROM document_versions v USING unnest(%(paths)s::text[], %(versions)s::bigint[]) gone(path, version)
+WHERE v.ws = %(ws)s AND v.path = gone.path AND v.version = gone.version RETURNING 1"""
 
 
 class PostgresDocuments:
@@ -128,12 +177,19 @@ class PostgresDocuments:
         return [path for path in paths if path in there]
 
     def replace(
-        self, path: str, raw: bytes, *, expected: Revision | None, blanks: Callable[[], Iterable[bytes]] | None = None
+        self,
+        path: str,
+        raw: bytes,
+        *,
+        expected: Revision | None,
+        blanks: Callable[[], Iterable[bytes]] | None = None,
+        erases: bool = False,
     ) -> bool:
         """Puts a content in the place of the one of a revision, in one step; no row goes through `blanks`."""
         if expected is None:
             return self._insert(path, raw) is not None
-        return self._update(_REPLACE, path, raw, expected) is not None
+        query = _REPLACE if erases else _REPLACE_WITH_HISTORY
+        return self._update(query, path, raw, expected) is not None
 
     def append(self, path: str, raw: bytes, *, expected: Revision | None) -> Revision | None:
         """Appends to the content of a revision."""
@@ -158,6 +214,58 @@ class PostgresDocuments:
         _check(path)
         if not self._rows.are_there or not self._rows.write(_SET_TIME, {"path": path, "modified_at": modified_at}):
             raise _no_document(path)
+
+    @property
+    def has_history(self) -> bool:
+        """True."""
+        return True
+
+    def versions(self, path: str) -> Sequence[DocumentVersion]:
+        """The versions of a document, the last replaced first."""
+        _check(path)
+        rows = self._rows.read(_VERSIONS, path=path, age=VERSION_AGE)
+        return [DocumentVersion(_REVISION.pack(version).hex(), *row) for version, *row in rows]
+
+    def version(self, path: str, version_id: str) -> bytes:
+        """The content of a version."""
+        query: LiteralString = (
+            "SELECT content FROM document_versions WHERE ws = %(ws)s AND path = %(path)s AND version = %(version)s "
+            "AND replaced_at > now() - %(age)s"
+        )
+        row = self._row(query, path, version=_version_number(version_id), age=VERSION_AGE)
+        if row is None:
+            raise NotFound(f"There is no version {shown_name(version_id)} of {path}. List its versions.")
+        return bytes(row[0])
+
+    def add_version(self, path: str, version: DocumentVersion, raw: bytes) -> None:
+        """Puts a version of another store here."""
+        _check(path)
+        number = _version_number(version.version_id)
+        values = {"path": path, "version": number, "replaced_at": version.replaced_at, "raw": raw}
+        self._rows.write(_ADD_VERSION, values)
+
+    def erase_versions(self, holds: Callable[[str, bytes], bool]) -> int:
+        """Erases the versions of which a function is true, which are fetched some at a time."""
+        rows = self._rows.read("SELECT path, version, octet_length(content) FROM document_versions WHERE ws = %s")
+        gone = [pair for chunk in _chunks(rows) for pair in self._versions_among(chunk, holds)]
+        if not gone:
+            return 0
+        paths, versions = map(list, zip(*gone, strict=True))
+        return len(self._rows.write(_ERASE_VERSIONS, {"paths": paths, "versions": versions}))
+
+    def _versions_among(
+        self, pairs: Sequence[tuple[str, int]], holds: Callable[[str, bytes], bool]
+    ) -> Iterator[tuple[str, int]]:
+        """Those of some versions of which a function is true."""
+        query: LiteralString = (
+            "SELECT v.path, v.version, content FROM document_versions v, "
+            "unnest(%(paths)s::text[], %(versions)s::bigint[]) wanted(path, version) "
+            "WHERE v.ws = %(ws)s AND v.path = wanted.path AND v.version = wanted.version"
+        )
+        paths, versions = map(list, zip(*pairs, strict=True))
+        for path, version, raw in self._rows.read(query, paths=paths, versions=versions):
+            if holds(path, bytes(raw)):
+                yield path, version
 
     def writing(self) -> AbstractContextManager[None]:
         """Keeps all other writers of the service out."""
@@ -197,7 +305,7 @@ class PostgresDocuments:
     def _write(self, query: LiteralString, path: str, raw: bytes, **values: object) -> Revision | None:
         """The new revision of a document; None if the statement found nothing to change."""
         revision = new_state()
-        values |= {"path": path, "raw": raw, "revision": revision}
+        values |= {"path": path, "raw": raw, "revision": revision, **_BOUNDS}
         return _REVISION.pack(revision) if self._rows.write(query, values) else None
 
 
@@ -230,6 +338,27 @@ def _number(revision: Revision | None) -> int | None:
     if revision is None:
         return None
     return int(_REVISION.unpack(revision)[0]) if len(revision) == _REVISION.size else 0
+
+
+def _version_number(version_id: str) -> int:
+    """The number of a version; 0, which none has, for an id that is none."""
+    try:
+        return int(_REVISION.unpack(bytes.fromhex(version_id))[0])
+    except (ValueError, StructError):
+        return 0
+
+
+def _chunks(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[str, int]]]:
+    """Versions, in parts that can be in memory at once."""
+    chunk, size_bytes = list[tuple[str, int]](), 0
+    for path, version, length in rows:
+        chunk.append((path, version))
+        size_bytes += length
+        if size_bytes >= _CHUNK_BYTES:
+            yield chunk
+            chunk, size_bytes = [], 0
+    if chunk:
+        yield chunk
 
 
 def _check(path: str) -> None:

@@ -31,7 +31,7 @@ LOG = logging.getLogger(__name__)
 
 # Tables with texts, or with what is made of them; statistics are kept of none of these columns.
 CONTENT_TABLES: Final = (
-    "documents", "log_records", "blobs", "records", "channel_messages",
+    "documents", "document_versions", "log_records", "blobs", "records", "channel_messages",
     "index_passages", "index_labels", "index_vectors", "index_packs",
 )  # fmt: skip
 # What was erased is gone from their files within a day. A rewrite begins an hour before, for all erasures until then.

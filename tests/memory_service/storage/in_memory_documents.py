@@ -11,7 +11,15 @@ from itertools import count
 
 from indexer import to_nfc
 from memory_service.errors import InvalidName, NotFound, StorageFailed, TooLarge
-from memory_service.storage.documents import Document, ListedDocument, Listing
+from memory_service.storage.documents import (
+    MAX_VERSION_BYTES,
+    MAX_VERSIONS,
+    VERSION_AGE,
+    Document,
+    DocumentVersion,
+    ListedDocument,
+    Listing,
+)
 from memory_service.storage.revisions import Revision
 
 MAX_READ_BYTES = 64 * 1024 * 1024
@@ -26,6 +34,7 @@ class Shelf:
     """
 
     documents: dict[str, tuple[bytes, Revision, dt.datetime]] = field(default_factory=dict)
+    versions: dict[str, list[tuple[DocumentVersion, bytes]]] = field(default_factory=dict)
     revisions: Iterator[int] = field(default_factory=count)
     writing: threading.Lock = field(default_factory=threading.Lock)
     before: Callable[[str], None] = lambda _: None
@@ -82,7 +91,13 @@ class InMemoryDocuments:
         return [path for path in paths if path in self._there and word in self._there[path][0]]
 
     def replace(
-        self, path: str, raw: bytes, *, expected: Revision | None, blanks: Callable[[], Iterable[bytes]] | None = None
+        self,
+        path: str,
+        raw: bytes,
+        *,
+        expected: Revision | None,
+        blanks: Callable[[], Iterable[bytes]] | None = None,
+        erases: bool = False,
     ) -> bool:
         """Put a content in the place of another one."""
         if self.revision(path) != expected:
@@ -93,6 +108,10 @@ class InMemoryDocuments:
             if blanks is None:
                 raise StorageFailed(f"There is no room for {path}. Make some.") from None
             raw = list(blanks())[-1]
+        before = self._there.get(path)
+        if before is not None and not erases and not raw.startswith(before[0]):
+            now = dt.datetime.now(dt.UTC)
+            self._add(path, DocumentVersion(before[1].hex(), now, len(before[0])), before[0])
         self._shelf.put(path, raw)
         return True
 
@@ -113,6 +132,7 @@ class InMemoryDocuments:
             return False
         self._shelf.before("remove")
         del self._there[path]
+        self._shelf.versions.pop(path, None)
         return True
 
     def set_time(self, path: str, modified_at: dt.datetime) -> None:
@@ -120,6 +140,47 @@ class InMemoryDocuments:
         if self.revision(path) is None:
             raise NotFound(f"There is no document {path}. List them.")
         self._there[path] = (*self._there[path][:2], modified_at)
+
+    @property
+    def has_history(self) -> bool:
+        """True."""
+        return True
+
+    def versions(self, path: str) -> Sequence[DocumentVersion]:
+        """The versions of a document, the last first."""
+        since = dt.datetime.now(dt.UTC) - VERSION_AGE
+        known = reversed(self._shelf.versions.get(_checked(path), []))
+        return [version for version, _ in known if version.replaced_at > since]
+
+    def version(self, path: str, version_id: str) -> bytes:
+        """The content of a version."""
+        for version, raw in self._shelf.versions.get(_checked(path), []):
+            if version.version_id == version_id and version in self.versions(path):
+                return raw
+        raise NotFound(f"There is no version {version_id} of {path}. List them.")
+
+    def add_version(self, path: str, version: DocumentVersion, raw: bytes) -> None:
+        """Put a version of another store here."""
+        if all(known.version_id != version.version_id for known, _ in self._shelf.versions.get(_checked(path), [])):
+            self._add(path, version, raw)
+
+    def erase_versions(self, holds: Callable[[str, bytes], bool]) -> int:
+        """Erase versions."""
+        gone = 0
+        for path, known in self._shelf.versions.items():
+            rest = [pair for pair in known if not holds(path, pair[1])]
+            gone += len(known) - len(rest)
+            known[:] = rest
+        return gone
+
+    def _add(self, path: str, version: DocumentVersion, raw: bytes) -> None:
+        """Put a version to its place, and remove those that are too many."""
+        known = self._shelf.versions.setdefault(path, [])
+        known.append((version, raw))
+        known.sort(key=lambda pair: pair[0].replaced_at)
+        del known[:-MAX_VERSIONS]
+        while sum(len(raw) for _, raw in known) > MAX_VERSION_BYTES:
+            del known[0]
 
     @contextmanager
     def writing(self) -> Iterator[None]:

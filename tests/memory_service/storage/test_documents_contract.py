@@ -21,7 +21,14 @@ from hypothesis import strategies as st
 from memory_service.errors import InvalidName, NotFound, PreconditionFailed, StorageFailed
 from memory_service.memories.drafts import entry_draft
 from memory_service.memories.store import MemoryStore
-from memory_service.storage.documents import DocumentStore, Listing
+from memory_service.storage.documents import (
+    MAX_VERSION_BYTES,
+    MAX_VERSIONS,
+    VERSION_AGE,
+    DocumentStore,
+    DocumentVersion,
+    Listing,
+)
 from memory_service.storage.files.document_files import FileDocuments
 from memory_service.storage.postgres.postgres_documents import PostgresDocuments
 from tests.disk import Call, recorded
@@ -247,6 +254,73 @@ def test_a_path_is_spelled_as_it_stands_there(store: DocumentStore) -> None:
     assert store.spelling(decomposed) == store.spelling(composed) == composed
     put(store, decomposed, b"x")
     assert store.spelling(composed) == store.spelling(decomposed) == decomposed
+
+
+def contents(store: DocumentStore, path: str) -> list[bytes]:
+    """The contents of all versions of a document, the last first."""
+    return [store.version(path, version.version_id) for version in store.versions(path)]
+
+
+def test_what_another_content_took_the_place_of_is_a_version(engine: Engine, store: DocumentStore) -> None:
+    put(store, PAGE, b"one\n")
+    put(store, PAGE, b"one\ntwo\n")
+    assert store.append(PAGE, b"three\n", expected=store.revision(PAGE))
+    assert list(store.versions(PAGE)) == [], "an append loses nothing"
+    old = store.revision(PAGE)
+    put(store, PAGE, b"four\n")
+    assert not store.replace(PAGE, b"x", expected=old)
+    put(store, PAGE, b"five\n")
+    if not store.has_history:
+        assert list(engine.open().versions(PAGE)) == []
+        with pytest.raises(NotFound):
+            store.version(PAGE, "00")
+        return
+    assert contents(engine.open(), PAGE) == [b"four\n", b"one\ntwo\nthree\n"]
+    last, first = store.versions(PAGE)
+    assert (last.size_bytes, first.size_bytes) == (5, 14) and last.version_id != first.version_id
+    assert dt.timedelta(0) <= last.replaced_at - first.replaced_at < dt.timedelta(minutes=1)
+    for version_id in ("", "x", "00" * 8, "\x00", last.version_id[:-1]):
+        with pytest.raises(NotFound):
+            store.version(PAGE, version_id)
+    with pytest.raises(NotFound):
+        store.version("MEMORY.md", last.version_id)
+    put(store, PAGE, b"five\n")
+    assert len(store.versions(PAGE)) == 2, "nothing went"
+
+
+def test_what_is_erased_is_no_version(store: DocumentStore) -> None:
+    for path in (PAGE, "MEMORY.md"):
+        put(store, path, b"one\n")
+        put(store, path, b"two\n")
+    assert store.replace(PAGE, b"three\n", expected=store.revision(PAGE), erases=True)
+    count = int(store.has_history)
+    assert contents(store, PAGE) == [b"one\n"] * count
+    assert store.erase_versions(lambda path, raw: path == PAGE and b"one" in raw) == count
+    assert contents(store, PAGE) == [] and contents(store, "MEMORY.md") == [b"one\n"] * count
+    assert store.erase_versions(lambda *_: False) == 0
+    assert store.remove("MEMORY.md")
+    assert put(store, "MEMORY.md", b"new\n") and contents(store, "MEMORY.md") == []
+
+
+def test_a_history_has_bounds(store: DocumentStore) -> None:
+    if not store.has_history:
+        pytest.skip("there is no history in a folder")
+    now, first = dt.datetime.now(dt.UTC), put(store, PAGE, b"0")
+    for number in range(1, MAX_VERSIONS + 6):
+        put(store, PAGE, b"%d" % number)
+    assert contents(store, PAGE) == [b"%d" % number for number in range(MAX_VERSIONS + 4, 4, -1)]
+    assert first.hex() not in [version.version_id for version in store.versions(PAGE)]
+    large = b"x" * (MAX_VERSION_BYTES // 4)
+    for number in range(6):
+        put(store, "MEMORY.md", b"%d" % number + large)
+    assert [raw[:1] for raw in contents(store, "MEMORY.md")] == [b"4", b"3", b"2"]
+    old, young = (DocumentVersion(f"{at:016x}", now - VERSION_AGE * at / 10, 1) for at in (11, 9))
+    for version in (young, old, young):
+        store.add_version("USER.md", version, b"x")
+    assert list(store.versions("USER.md")) == [young]
+    assert store.version("USER.md", young.version_id) == b"x"
+    with pytest.raises(NotFound):
+        store.version("USER.md", old.version_id)
 
 
 @pytest.mark.parametrize("path", ["../a.md", "memory/../../a.md", "/a.md", "memory//a.md", "memory/.a.md", ""])
