@@ -453,6 +453,8 @@ CALLS: dict[str, str] = {
     f"GET {_W}/memories/{{path}}": 'memory.get("memory/2026-11-20.md", start_line=5, lines=10)',
     f"PUT {_W}/memories/{{path}}": 'memory.put("memory/deploys.md", "# Deploys\\n")',
     f"DELETE {_W}/memories/{{path}}": 'memory.delete("memory/deploys.md")',
+    f"GET {_W}/versions/{{path}}": 'memory.versions("MEMORY.md")',
+    f"DELETE {_W}/versions/{{path}}": 'memory.erase_versions("MEMORY.md")',
     f"GET {_W}/entries": 'memory.entries(tags=["ops"])',
     f"GET {_W}/entries/{{memory_id}}": 'memory.entry("m0123456789ab")',
     f"PATCH {_W}/entries/{{memory_id}}": 'memory.edit("m0123456789ab", text="Deploys go out on Wednesdays.")',

@@ -23,7 +23,18 @@ from memory_service.errors import Forbidden, MemoryServiceError
 from memory_service.service import needed_role
 from memory_service.web.host import Host, PageWork
 from memory_service.web.render import HEADERS, LANGUAGE_COOKIE, page_language, render
-from memory_service.web.views import facts, files, health, keys, overview, receipt_pages, review, search_page, sessions
+from memory_service.web.views import (
+    facts,
+    files,
+    health,
+    history,
+    keys,
+    overview,
+    receipt_pages,
+    review,
+    search_page,
+    sessions,
+)
 from memory_service.web.visit import (
     FORM_COOKIE,
     SIGN_COOKIE,
@@ -52,6 +63,8 @@ _VIEWS: Final[tuple[tuple[str, str, _View, PageWork], ...]] = (
     ("/files/{path:path}", "GET", files.file_page, "read"),
     ("/files/{path:path}", "POST", files.save_file, "append"),
     ("/edit/{path:path}", "GET", files.edit_page, "read"),
+    ("/history/{path:path}", "GET", history.history_page, "read"),
+    ("/history/{path:path}", "POST", history.restore_version, "append"),
     ("/forget", "GET", files.forget_page, "read"),
     ("/forget", "POST", files.forget_memory, "append"),
     ("/sessions", "GET", sessions.session_list, "read"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -50,13 +51,16 @@ def file_page(visit: Visit) -> Response:
         return visit.page("source", **part)
     entries = []
     is_listed = file.total_lines <= _MOST_LISTED_LINES
-    if is_listed and not path.startswith("@"):
+    is_memory = not path.startswith("@")
+    if is_listed and is_memory:
         # A list of entries goes on above the line at which the one before it ended.
         end = f"{file.path}#L{file.end_line + 1}"
         entries = visit.service.entries(visit.workspace, path=file.path, limit=_MOST_ENTRIES, cursor=end).entries
     text = _COMMENT.sub("", file.text)
     return visit.page(
         "file",
+        history=visit.service.versions(visit.workspace, path) if is_memory else None,
+        shown="",
         text=text,
         is_listed=is_listed,
         outline=outline_of(text, file.start_line),
@@ -73,7 +77,7 @@ def edit_page(visit: Visit) -> Response:
         raise Forbidden("The key may read this file, and not change it. Sign in with another one.")
     path = str(visit.request.path_params["path"])
     try:
-        file = _whole(visit, path)
+        file = whole_file(visit, path)
     except NotFound:
         return visit.page("edit", path=path, text="", etag="", theirs=None, message="")
     return visit.page("edit", path=file.path, text=file.text, etag=file.etag, theirs=None, message="")
@@ -88,7 +92,7 @@ def save_file(visit: Visit) -> Response:
         visit.service.put(visit.workspace, path, text, if_match=etag or None, if_none_match=not etag)
     except (PreconditionFailed, Conflict) as error:
         try:
-            theirs = _whole(visit, path)
+            theirs = whole_file(visit, path)
         except NotFound:
             return visit.page("edit", 409, path=path, text=text, etag="", theirs="", message=str(error))
         return visit.page("edit", 409, path=path, text=text, etag=theirs.etag, theirs=theirs.text, message=str(error))
@@ -126,18 +130,19 @@ def _part(visit: Visit, path: str, first: int) -> dict[str, Any]:
     return {"file": shown_file, "earlier": max(1, first - _LINES) if first > 1 else 0, "is_cut": is_cut}
 
 
-def _whole(visit: Visit, path: str) -> FileText:
-    """All of a file, which `get` gives in ranges.
+def whole_file(visit: Visit, path: str, version: str | None = None) -> FileText:
+    """All of a file, or of a version of it, which `get` gives in ranges.
 
     Raises:
         InvalidRequest: It is too large for a form.
     """
-    file = visit.service.get(visit.workspace, path, 1, _MOST_LINES)
+    get = partial(visit.service.get, visit.workspace, path, version=version)
+    file = get(1, _MOST_LINES)
     parts, following, size = [file.text], file.next_start_line, len(file.text)
     while following is not None and size <= _MOST_EDIT_CHARS:
-        more = visit.service.get(visit.workspace, path, following, _MOST_LINES)
+        more = get(following, _MOST_LINES)
         if more.etag != file.etag:
-            return _whole(visit, path)
+            return whole_file(visit, path, version)
         parts.append(more.text)
         size += len(more.text)
         following = more.next_start_line

@@ -36,6 +36,8 @@ CONTRACT = {
     ("GET", f"{W}/events"),
     ("GET", f"{W}/facts"),
     ("POST", f"{W}/facts/distinctions"),
+    ("GET", f"{W}/versions/{{path}}"),
+    ("DELETE", f"{W}/versions/{{path}}"),
     ("POST", f"{W}/sessions"),
     ("GET", f"{W}/sessions"),
     ("GET", S),
