@@ -239,7 +239,9 @@ def decode(line: bytes) -> LogLine:
     if not isinstance(json, dict):
         raise ValueError("no object")
     body, parts = _body(place.kind, json, line, place.size_bytes)
-    return LogLine(record=Record(seq=place.seq, ts=place.ts, kind=place.kind, body=body), parts=parts)
+    return LogLine(
+        record=Record(seq=place.seq, ts=place.ts, kind=place.kind, body=body, batch=place.batch), parts=parts
+    )
 
 
 def record_with_media(line: LogLine, content: Callable[[str], bytes] | None) -> Record:

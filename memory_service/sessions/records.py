@@ -10,7 +10,7 @@ messages that they stand for.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -192,12 +192,26 @@ class Record:
         seq: Its number; the first is 1, and they have no gaps but those that a trim or damage leaves.
         ts: When it was appended: UTC, ISO 8601.
         kind: What `body` is.
+        batch: How many records were written at once, of which this is the first; 0 or 1 where that is not marked. A
+            place in a batch is no part of what a record says.
     """
 
     seq: int
     ts: str
     kind: str
     body: Body
+    batch: int = field(default=0, compare=False)
+
+
+def whole_batches(records: Collection[Record]) -> set[int]:
+    """The numbers of the records that begin a batch whose last record is there, too.
+
+    A copy of a log that ended within a batch would be taken for a log whose writer was killed.
+    """
+    times = {record.seq: record.ts for record in records}
+    return {
+        record.seq for record in records if record.batch > 1 and times.get(record.seq + record.batch - 1) == record.ts
+    }
 
 
 @dataclass(frozen=True, slots=True)

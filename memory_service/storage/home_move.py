@@ -21,7 +21,7 @@ from memory_service.errors import Conflict, InvalidRequest, NotFound, StorageFai
 from memory_service.sessions.codec import draft_copy, encode
 from memory_service.sessions.records import Record, TrimRecord
 from memory_service.storage.base import SEALING_KEY, Storage, WorkspaceStorage
-from memory_service.storage.documents import DocumentStore, ListedDocument
+from memory_service.storage.documents import VERSION_AGE, DocumentStore, DocumentVersion, ListedDocument
 from memory_service.storage.logs import LogStore, SessionLog
 from memory_service.storage.record_store import RecordKind, RecordStore, StoredRecord
 
@@ -40,6 +40,7 @@ class MovePart(StrEnum):
     """The parts of a workspace that are moved; of the home itself, records and secrets."""
 
     DOCUMENTS = "documents"
+    VERSIONS = "versions"
     SESSIONS = "sessions"
     RECORDS = "records"
     SECRETS = "secrets"
@@ -205,6 +206,7 @@ class _Move:
         self._progress = progress
         self.remains = list[str]()
         self._times = dict[tuple[str, str], dt.datetime]()
+        self._replaced = dict[tuple[str, str], DocumentVersion]()
 
     def parts(self, name: str, *, copies: bool) -> Iterator[PartMove]:
         """The parts of a workspace, copied if they are to be, as they are in both places then."""
@@ -213,6 +215,7 @@ class _Move:
         items, there = self._items(self._source, name), self._items(self._target, name)
         if name:
             self.remains += _foreign_logs(name, self._source.workspace(name).logs)
+            self.remains += self._versions_left(name)
         missing = [key for key, item in items.items() if there.get(key) != item]
         if copies:
             for key in there.keys() - items.keys():
@@ -268,6 +271,11 @@ class _Move:
                     self._times[name, path] = document.modified_at
                 with suppress(NotFound):
                     items[MovePart.DOCUMENTS, path] = _hash_of_document(workspace.documents, document)
+            for key, version in self._versions(name, storage).items():
+                if storage is self._source:
+                    self._replaced[name, key] = version
+                with suppress(NotFound):
+                    items[MovePart.VERSIONS, key] = _hash_of_version(workspace.documents, *_version_of(key), version)
             for session_id in _sessions(workspace.logs):
                 with suppress(NotFound):
                     items[MovePart.SESSIONS, session_id] = _hash_of_log(workspace.logs.open(session_id))
@@ -278,6 +286,25 @@ class _Move:
                 digest = hashlib.sha256(f"{record.session}\n".encode() + record.raw).hexdigest()
                 items[MovePart.RECORDS, f"{kind}/{key}"] = ItemHash(digest, len(record.raw))
         return items
+
+    def _versions(self, name: str, storage: Storage) -> dict[str, DocumentVersion]:
+        """The versions of documents that stay for a while, if both places keep any."""
+        if not all(each.workspace(name).documents.has_history for each in (self._source, self._target)):
+            return {}
+        documents = storage.workspace(name).documents
+        return {
+            f"{path}@{version.version_id}": version
+            for path in documents.scan().documents
+            for version in documents.versions(path)
+            if version.replaced_at + VERSION_AGE > self._ends
+        }
+
+    def _versions_left(self, name: str) -> Iterator[str]:
+        """What is lost of a history where the target keeps none."""
+        documents = self._source.workspace(name).documents
+        if documents.has_history and not self._target.workspace(name).documents.has_history:
+            if count := sum(len(documents.versions(path)) for path in documents.scan().documents):
+                yield f"{name}: {count:,} earlier versions of memory files, as folders keep none"
 
     def _records(self, records: RecordStore) -> Iterator[tuple[RecordKind, str]]:
         """The records that stay for a while."""
@@ -304,6 +331,10 @@ class _Move:
             target = self._target.workspace(name).documents
             _copy_document(self._source.workspace(name).documents, target, key)
             target.set_time(key, self._times[name, key])
+        elif part is MovePart.VERSIONS:
+            path, version_id = _version_of(key)
+            raw = self._source.workspace(name).documents.version(path, version_id)
+            self._target.workspace(name).documents.add_version(path, self._replaced[name, key], raw)
         else:
             _copy_log(self._source.workspace(name), self._target.workspace(name), key)
 
@@ -323,6 +354,12 @@ class _Move:
             _records_of(self._target, name).erase(RecordKind(kind), key=record)
         elif part is MovePart.DOCUMENTS:
             self._target.workspace(name).documents.remove(key)
+        elif part is MovePart.VERSIONS:
+            path, version_id = _version_of(key)
+            documents = self._target.workspace(name).documents
+            with suppress(NotFound):  # it went with its document
+                gone = documents.version(path, version_id)
+                documents.erase_versions(lambda other_path, raw: other_path == path and raw == gone)
         elif part is MovePart.SESSIONS:
             self._target.workspace(name).logs.delete(key)
 
@@ -334,7 +371,7 @@ def _records_of(storage: Storage, name: str) -> RecordStore:
 def _copy_document(source: DocumentStore, target: DocumentStore, path: str) -> None:
     pieces = _larger_pieces(source.pieces(path))
     first = next(pieces, b"")
-    if not target.replace(path, first, expected=target.revision(path)):
+    if not target.replace(path, first, expected=target.revision(path), erases=True):
         raise Conflict(f"Somebody else wrote {path} of the target meanwhile. Keep others away, and move again.")
     for piece in pieces:
         target.append(path, piece, expected=target.revision(path))
@@ -376,6 +413,19 @@ def _hash_of_document(documents: DocumentStore, document: ListedDocument) -> Ite
         digest.update(piece)
         size_bytes += len(piece)
     return ItemHash(digest.hexdigest(), size_bytes)
+
+
+def _version_of(key: str) -> tuple[str, str]:
+    """The path and the id of a version, from the name of its item."""
+    path, _, version_id = key.rpartition("@")
+    return path, version_id
+
+
+def _hash_of_version(documents: DocumentStore, path: str, version_id: str, version: DocumentVersion) -> ItemHash:
+    """The hash of when a content was replaced, and of that."""
+    raw = documents.version(path, version_id)
+    digest = hashlib.sha256(f"{version.replaced_at.astimezone(dt.UTC):%FT%T.%f}\n".encode() + raw)
+    return ItemHash(digest.hexdigest(), len(raw))
 
 
 def _hash_of_log(log: SessionLog) -> ItemHash:

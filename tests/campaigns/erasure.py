@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import os
 import random
 import sys
@@ -23,8 +24,10 @@ from types import MappingProxyType
 
 from indexer.testing import HashEmbedder
 from memory_service.errors import NotFound
+from memory_service.messages.shapes import text_of
 from memory_service.runtime.models import Models
 from memory_service.schemas.compaction import SessionContextRequest
+from memory_service.schemas.entries import StoredMemory
 from memory_service.service import MemoryService
 from tests.kills import KILLED, killed_at
 from tests.properties.erased import NEW, S, W, opened, say
@@ -45,7 +48,7 @@ class Kind:
     erase: Act
 
 
-def _remembered(service: MemoryService, secret: str) -> object:
+def _remembered(service: MemoryService, secret: str) -> StoredMemory:
     service.remember(W, NEW)
     return service.remember(W, f"The word is {secret}.")
 
@@ -54,14 +57,24 @@ def _forgotten(service: MemoryService, secret: str) -> object:
     return service.forget(W, service.remember(W, f"The word is {secret}.").memory_id)
 
 
+def _edited(service: MemoryService, secret: str) -> object:
+    memory = _remembered(service, secret)
+    return service.edit(W, memory.memory_id, text=f"The word is {secret} since Monday.")
+
+
 def _filed(service: MemoryService, secret: str) -> object:
     service.remember(W, NEW)
-    return service.put(W, PATH, f"# Notes\n\n- {NEW}\n\n## More\n\n- {secret}\n", if_none_match=True)
+    service.put(W, PATH, f"- {secret}\n", if_none_match=True)
+    return service.put(W, PATH, f"# Notes\n\n- {NEW}\n\n## More\n\n- {secret}\n", if_match="*")
 
 
 def _talked(service: MemoryService, secret: str) -> object:
     service.remember(W, NEW)
     say(service, secret, count=4)
+    # Word for word in a file, and out of it again.
+    said = "".join(f"- {text_of(json.loads(text))}\n" for _, text in service.sessions(W).store.iter_messages(S)[0])
+    service.put(W, PATH, said, if_none_match=True)
+    service.put(W, PATH, f"- {NEW}\n", if_match="*")
     service.sessions(W).context(S, SessionContextRequest(recall="always", auto=False))
     return service.reindex(W)
 
@@ -84,12 +97,15 @@ def _rebuilt_by_half(service: MemoryService, secret: str) -> object:
 
 
 def _put(service: MemoryService, _: str) -> object:
-    return service.put(W, PATH, f"# Notes\n\n- {NEW}\n", if_match="*")
+    service.put(W, PATH, f"# Notes\n\n- {NEW}\n", if_match="*")
+    # What was edited out stays in the history of a database until that is erased.
+    return service.erase_versions(W, PATH)
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "forget": Kind(_remembered, _forgotten),
+        "forget what was edited": Kind(_edited, _forgotten),
         "forget beside half a rebuild": Kind(_rebuilt_by_half, _forgotten),
         "DELETE file": Kind(_filed, lambda service, _: service.delete(W, PATH)),
         "PUT without the text": Kind(_filed, _put),

@@ -40,6 +40,7 @@ from memory_service.sessions.records import (
     SessionHeader,
     TrimRecord,
     Unknown,
+    whole_batches,
 )
 from memory_service.storage.files import disk
 from memory_service.storage.files.blobs import Blobs
@@ -129,18 +130,20 @@ def _lines_with_backups(
         every = {**lines, **every}
         states.append((trim_seq, earlier))
         seqs = earlier.union(seq for seq in seqs if seq >= trim_seq)
-    files = list[str]()
-    for trim_seq, _ in states:
+    files = dict[int, str]()
+    # The oldest first, as their files were made.
+    for trim_seq, _ in reversed(states):
         record = decode(every[trim_seq]).record if trim_seq in every else None
         if record is None or not isinstance(record.body, TrimRecord):
             raise InvalidRequest(f"Record {trim_seq} is none of a trim. Give each trim its own record.")
         file = record.body.backup
-        if not is_put_aside(file, name) or file in files:
-            names = (f"{name}.bak-{number}" for number in itertools.count(2))
-            file = next(free for free in names if free not in files)
-        files.append(file)
-        every[trim_seq] = encode(draft_record(replace(record.body, backup=file)), seq=trim_seq, ts=record.ts)
-    sides = [(file, [every[seq] for seq in sorted(earlier)]) for file, (_, earlier) in zip(files, states, strict=True)]
+        if not is_put_aside(file, name) or file in files.values():
+            names = itertools.chain([f"{name}.bak"], (f"{name}.bak-{number}" for number in itertools.count(2)))
+            file = next(free for free in names if free not in files.values())
+        files[trim_seq] = file
+        body = replace(record.body, backup=file)
+        every[trim_seq] = encode(draft_record(body), seq=trim_seq, ts=record.ts, batch=record.batch)
+    sides = [(files[trim_seq], [every[seq] for seq in sorted(earlier)]) for trim_seq, earlier in states]
     return [every[seq] for seq in sorted(own)], sides
 
 
@@ -244,14 +247,21 @@ class JsonlLog:
     def begin(self, records: Iterable[Record], trims: Iterable[TrimmedRecords] = ()) -> None:
         """Begins this log with records under their numbers and at their times; see `LogStore.begin`."""
         path, drafts = self.file.path, list[RecordDraft]()
+        own_records, states = list(records), list(trims)
+        whole = whole_batches([*own_records, *(record for state in states for record in state.records)])
 
-        def lines(records: Iterable[Record]) -> dict[int, bytes]:
+        def lines(records: Sequence[Record]) -> dict[int, bytes]:
             pairs = [(record, draft_copy(record)) for record in records]
             drafts.extend(draft for _, draft in pairs if draft.media)
-            return {record.seq: encode(draft, seq=record.seq, ts=record.ts) for record, draft in pairs}
+            return {
+                record.seq: encode(
+                    draft, seq=record.seq, ts=record.ts, batch=record.batch if record.seq in whole else 0
+                )
+                for record, draft in pairs
+            }
 
         own, backups = _lines_with_backups(
-            lines(records), [(seq, lines(taken_records)) for seq, taken_records in trims], path.name
+            lines(own_records), [(seq, lines(taken_records)) for seq, taken_records in states], path.name
         )
         with self.file.writing() as descriptor:
             self.file.expect(0)

@@ -20,31 +20,34 @@ _ROWS_AT_ONCE = 256
 # What a line has beside its number, its time, its kind and its end.
 _FRAME_BYTES = len(encode(RecordDraft(kind="message", rest=""), seq=1, ts="")) - 1
 _KIND_BYTES = len(encode(RecordDraft(kind="pin", rest=""), seq=1, ts="")) - 1 - _FRAME_BYTES - len("pin")
+_BATCH_BYTES = len(encode(RecordDraft(kind="message", rest=""), seq=1, ts="", batch=2)) - 2 - _FRAME_BYTES - 1
 # The size of the lines of a log, as they stand in a file.
 SIZE: Final[LiteralString] = """(
     SELECT sum(octet_length(rest) + length(seq::text) + octet_length(ts) + %(frame_bytes)s
-        + CASE kind WHEN 'message' THEN 0 ELSE length(kind) + %(kind_bytes)s END)
+        + CASE kind WHEN 'message' THEN 0 ELSE length(kind) + %(kind_bytes)s END
+        + CASE WHEN batch > 1 THEN length(batch::text) + %(batch_bytes)s ELSE 0 END)
     FROM log_records WHERE ws = %(ws)s AND session = %(session)s AND retired_by IS NULL
 )"""
-SIZE_VALUES: Final = {"frame_bytes": _FRAME_BYTES, "kind_bytes": _KIND_BYTES}
+SIZE_VALUES: Final = {"frame_bytes": _FRAME_BYTES, "kind_bytes": _KIND_BYTES, "batch_bytes": _BATCH_BYTES}
 
 
 class RecordRow(NamedTuple):
-    """A record as it is stored: its number, its time, and its line without them."""
+    """A record as it is stored: its number, its time, its line without them, and of how many it is the first."""
 
     seq: int
     ts: str
     draft: RecordDraft
+    batch: int = 0
 
     @classmethod
-    def read(cls, seq: int, ts: str, kind: str, rest: bytes) -> Self:
+    def read(cls, seq: int, ts: str, kind: str, rest: bytes, batch: int = 0) -> Self:
         """The record of a row."""
-        return cls(seq, ts, RecordDraft(kind=kind, rest=rest.decode()))
+        return cls(seq, ts, RecordDraft(kind=kind, rest=rest.decode()), batch)
 
     @property
     def line(self) -> bytes:
         """The line of the record, as a file has it."""
-        return encode(self.draft, seq=self.seq, ts=self.ts)
+        return encode(self.draft, seq=self.seq, ts=self.ts, batch=self.batch)
 
     def decode(self) -> LogLine | None:
         """The record; None if the line is damaged."""
@@ -59,8 +62,8 @@ def insert_records(transaction: Transaction, session_id: str, rows: Sequence[Rec
     for at in range(0, len(rows), _ROWS_AT_ONCE):
         chunk = rows[at : at + _ROWS_AT_ONCE]
         transaction.execute(
-            "INSERT INTO log_records (ws, session, seq, ts, kind, rest) "
-            "SELECT %s, %s, * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bytea[])",
+            "INSERT INTO log_records (ws, session, seq, ts, kind, rest, batch) "
+            "SELECT %s, %s, * FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bytea[], %s::integer[])",
             [
                 transaction.workspace,
                 session_id,
@@ -68,6 +71,7 @@ def insert_records(transaction: Transaction, session_id: str, rows: Sequence[Rec
                 [row.ts for row in chunk],
                 [row.draft.kind for row in chunk],
                 [row.draft.rest.encode() for row in chunk],
+                [row.batch for row in chunk],
             ],
         )
     insert_media(transaction, session_id, ((row.seq, row.draft) for row in rows))
@@ -132,7 +136,7 @@ def last_lines(transaction: Transaction, session_id: str) -> Iterator[bytes]:
     """The lines of a log, the last one first."""
     before = 1 << 62
     while rows := transaction.rows(
-        "SELECT seq, ts, kind, rest FROM log_records WHERE ws = %s AND session = %s AND seq < %s "
+        "SELECT seq, ts, kind, rest, batch FROM log_records WHERE ws = %s AND session = %s AND seq < %s "
         "AND retired_by IS NULL ORDER BY seq DESC LIMIT %s",
         [transaction.workspace, session_id, before, _ROWS_AT_ONCE],
         binary=True,

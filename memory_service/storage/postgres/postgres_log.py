@@ -70,8 +70,8 @@ WITH head AS (
     + """
     RETURNING last_seq - %(count)s AS before
 )
-INSERT INTO log_records (ws, session, seq, ts, kind, rest)
-SELECT %(ws)s, %(session)s, before + place, %(ts)s, kind, rest
+INSERT INTO log_records (ws, session, seq, ts, kind, rest, batch)
+SELECT %(ws)s, %(session)s, before + place, %(ts)s, kind, rest, CASE place WHEN 1 THEN %(count)s ELSE 0 END
 FROM head, unnest(%(kinds)s::text[], %(rests)s::bytea[]) WITH ORDINALITY record(kind, rest, place)
 RETURNING seq"""
 )
@@ -100,7 +100,7 @@ _RECOUNT: Final[LiteralString] = (
     + ", changed_at = greatest(changed_at, clock_timestamp()) WHERE ws = %(ws)s AND session = %(session)s"
 )
 _PAGE: Final[LiteralString] = """
-SELECT begun, last_seq, r.seq, r.ts, r.kind, r.rest FROM sessions s JOIN log_records r USING (ws, session)
+SELECT begun, last_seq, r.seq, r.ts, r.kind, r.rest, r.batch FROM sessions s JOIN log_records r USING (ws, session)
 WHERE ws = %(ws)s AND session = %(session)s AND r.seq > %(after)s AND begun = coalesce(%(begun)s, begun)
     AND r.seq <= coalesce(%(upto)s, last_seq)
     AND (r.retired_by IS NULL OR r.retired_by > coalesce(%(upto)s, last_seq))
@@ -243,7 +243,8 @@ class PostgresLog:
             if last_seq is None and not must_exist and not self.status().last_seq:
                 header = first_header(self._session_id, bodies[0])
                 new = [draft_record(header), *drafts[isinstance(bodies[0], SessionHeader) :]]
-                last_seq = self.begin([RecordRow(seq, ts, draft) for seq, draft in enumerate(new, start=1)])
+                rows = [RecordRow(seq, ts, draft) for seq, draft in enumerate(new, start=1)]
+                last_seq = self.begin([rows[0]._replace(batch=len(rows)), *rows[1:]])
             if last_seq is not None:
                 return Appended(first_seq=last_seq - len(bodies) + 1, last_seq=last_seq)
             self._refuse(expected_last_seq, edition)
@@ -256,7 +257,9 @@ class PostgresLog:
         values = self._values(last_seq=last_seq, edition=edition, ts=ts) | {
             "count": len(drafts),
             # As of a number of no digits.
-            "size_bytes": sum(len(encode(draft, seq=1, ts=ts)) - 1 for draft in drafts),
+            "size_bytes": sum(
+                len(encode(draft, seq=1, ts=ts, batch=0 if at else len(drafts))) - 1 for at, draft in enumerate(drafts)
+            ),
             "ts": ts,
             "kinds": [draft.kind for draft in drafts],
             "rests": [draft.rest.encode() for draft in drafts],
@@ -278,7 +281,7 @@ class PostgresLog:
             rows: The records.
             trims: Records that trims put aside, by the number of the trim.
         """
-        size_bytes = sum(len(encode(row.draft, seq=row.seq, ts=row.ts)) for row in rows)
+        size_bytes = sum(len(row.line) for row in rows)
         with self._rows.writing() as transaction:
             values = self._values(transaction, last_seq=rows[-1].seq, ts=rows[-1].ts) | {
                 "size_bytes": size_bytes,
@@ -339,7 +342,7 @@ class PostgresLog:
         """Records that trims have put aside, the last trim first."""
         for trim_seq in reversed((self._row("SELECT trims FROM sessions WHERE ws = %s AND session = %s") or [[]])[0]):
             rows = self._rows.read(
-                "SELECT seq, ts, kind, rest FROM log_records WHERE ws = %s AND session = %s AND retired_by = %s "
+                "SELECT seq, ts, kind, rest, batch FROM log_records WHERE ws = %s AND session = %s AND retired_by = %s "
                 "ORDER BY seq",
                 self._session_id,
                 trim_seq,

@@ -18,7 +18,7 @@ from memory_service.errors import Conflict, InvalidRequest, NotFound
 from memory_service.home import check_session_id
 from memory_service.schemas.sessions import ListedSession
 from memory_service.sessions.codec import draft_copy
-from memory_service.sessions.records import Record, SessionHeader, TrimRecord
+from memory_service.sessions.records import Record, SessionHeader, TrimRecord, whole_batches
 from memory_service.storage.logs import Rewrite, TrimmedRecords
 from memory_service.storage.postgres.log_rows import RecordRow
 from memory_service.storage.postgres.postgres_log import PostgresLog, trim_name
@@ -89,10 +89,11 @@ class PostgresLogs:
 
     def begin(self, session_id: str, records: Iterable[Record], trims: Iterable[TrimmedRecords] = ()) -> None:
         """Begins a log with records under their numbers and at their times; see `LogStore`."""
-        states = list(trims)
+        own_records, states = list(records), list(trims)
         seqs = {state.trim_seq for state in states}
-        rows = [_row_of(record, seqs) for record in records]
-        aside = {trim_seq: [_row_of(record, seqs) for record in taken] for trim_seq, taken in states}
+        whole = whole_batches([*own_records, *(record for state in states for record in state.records)])
+        rows = [_row_of(record, seqs, whole) for record in own_records]
+        aside = {trim_seq: [_row_of(record, seqs, whole) for record in taken] for trim_seq, taken in states}
         kinds = {row.seq: row.draft.kind for each in (rows, *aside.values()) for row in each}
         if unknown := [seq for seq in seqs if kinds.get(seq) != "trimmed"]:
             raise InvalidRequest(f"Record {unknown[0]} is none of a trim. Give each trim its own record.")
@@ -137,12 +138,12 @@ class PostgresLogs:
         """Nothing is left over."""
 
 
-def _row_of(record: Record, trims: Collection[int]) -> RecordRow:
+def _row_of(record: Record, trims: Collection[int], whole: Collection[int]) -> RecordRow:
     """A record of another log as a row; those of trims that can be taken back name what this engine has of them."""
     body = record.body
     if record.seq in trims and isinstance(body, TrimRecord):
         record = replace(record, body=replace(body, backup=trim_name(record.seq)))
-    return RecordRow(record.seq, record.ts, draft_copy(record))
+    return RecordRow(record.seq, record.ts, draft_copy(record), record.batch if record.seq in whole else 0)
 
 
 def _title(first: RecordRow) -> str:

@@ -17,6 +17,7 @@ import pytest
 from memory_service.errors import Conflict, InvalidRequest
 from memory_service.sessions.records import MessageRecord
 from memory_service.storage.base import SEALING_KEY, Storage
+from memory_service.storage.documents import VERSION_AGE, DocumentVersion
 from memory_service.storage.files.file_storage import FileStorage
 from memory_service.storage.home_move import HOME, HomeMove, MovePart, move_home
 from memory_service.storage.postgres.postgres_storage import PostgresStorage
@@ -24,6 +25,7 @@ from memory_service.storage.record_store import RecordKind
 from tests.disk import Call, recorded
 from tests.memory_service.old_home import ARCHIVE
 from tests.memory_service.storage.log_steps import begin, said, texts, trim
+from tests.postgres import TestDatabases
 
 NOW = dt.datetime.now(dt.UTC)
 LATER = NOW + dt.timedelta(days=1)
@@ -144,6 +146,57 @@ def test_all_is_in_the_target_as_it_was_in_the_source(places: tuple[Place, Place
         assert reply is not None and reply.session == "support-42" and reply.expires is not None
         assert abs(reply.expires - LATER) < dt.timedelta(seconds=5)
         assert there.records.get(RecordKind.RECEIPT, OLD_RECEIPT) is None
+
+
+def test_a_home_that_went_into_a_database_and_back_has_the_same_bytes(
+    request: pytest.FixtureRequest, tmp_path: Path, closes: ExitStack
+) -> None:
+    source, rows_between = files(tmp_path / "source", closes), rows(request, tmp_path / "rows", closes)
+    fill(source())
+    assert move(source, rows_between).is_complete
+    assert move(rows_between, files(tmp_path / "back", closes)).is_complete
+    one, other = (
+        {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+        for folder in (tmp_path / "source", tmp_path / "back")
+    )
+    kept = {name for name in one if not any(part.startswith(".") for part in Path(name).parts)}
+    # A receipt that has ended is not moved.
+    kept -= {name for name in kept if OLD_RECEIPT[1:9] in name.replace("-", "")}
+    assert kept == {name for name in other if not any(part.startswith(".") for part in Path(name).parts)}
+    for name in kept:
+        assert one[name].read_bytes() == other[name].read_bytes(), name
+    assert b'"batch":2' in other["team/sessions/support-42.jsonl.bak-2"].read_bytes()
+    times = [{p: d.modified_at for p, d in place().workspace("team").documents.scan().documents.items()}
+             for place in (source, files(tmp_path / "back", closes))]  # fmt: skip
+    assert times[0] == times[1]
+
+
+def test_a_history_goes_from_database_to_database_and_a_folder_keeps_none(
+    request: pytest.FixtureRequest, tmp_path: Path, closes: ExitStack, postgres_databases: TestDatabases
+) -> None:
+    source, address = rows(request, tmp_path / "rows", closes), postgres_databases.migrated()
+
+    def target() -> Storage:
+        return closes.enter_context(closing(PostgresStorage(address, home=tmp_path / "others")))
+
+    fill(source())
+    documents = source().workspace("team").documents
+    for number in range(4):
+        raw = b"%d \xff\n" % number
+        documents.replace("MEMORY.md", raw, expected=documents.revision("MEMORY.md"))
+    old = DocumentVersion("00" * 7 + "07", dt.datetime.now(dt.UTC) - VERSION_AGE + dt.timedelta(minutes=30), 1)
+    documents.add_version("MEMORY.md", old, b"x")
+    first = move(source, target)
+    assert first.is_complete and counts(first)["team", "versions"] == (4, 4), "one that goes within an hour is left"
+    there = target().workspace("team").documents
+    versions = [version for version in documents.versions("MEMORY.md") if version != old]
+    assert list(there.versions("MEMORY.md")) == versions and len(versions) == 4
+    for version in versions:
+        assert there.version("MEMORY.md", version.version_id) == documents.version("MEMORY.md", version.version_id)
+    there.erase_versions(lambda _, raw: raw.startswith(b"1"))
+    assert [part.part for part in move(source, target).parts if not part.is_equal] == [MovePart.VERSIONS]
+    back = move(source, files(tmp_path / "back", closes))
+    assert back.is_complete and back.remains == ("team: 5 earlier versions of memory files, as folders keep none",)
 
 
 def test_a_move_that_is_finished_is_compared_and_copies_nothing(places: tuple[Place, Place]) -> None:

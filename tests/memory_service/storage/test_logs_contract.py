@@ -584,6 +584,20 @@ def test_a_copy_has_the_records_of_a_newer_version(engine: Engine) -> None:
     assert [*engine.again().open("copy").read()] == [*known, newer]
 
 
+def test_a_copy_of_half_a_batch_loses_nothing(engine: Engine) -> None:
+    log = begin(engine.logs, S)
+    log.append([said("a"), said("b"), said("c")])
+    log.append([said("d")])
+    first, second, *_ = records = [*log.read()]
+    assert second.batch in (0, 3), "an engine marks a batch at its first record, or does not"
+    engine.logs.begin("whole", records)
+    engine.logs.begin("half", [first, replace(second, batch=3), records[2]])
+    whole, half = ([*engine.again().open(name).read()] for name in ("whole", "half"))
+    assert (whole, [record.batch for record in whole]) == (records, [record.batch for record in records])
+    assert (half, [record.batch for record in half][1:]) == (records[:3], [0, 0])
+    assert engine.again().open("half").append([said("e")]).first_seq == 4
+
+
 def test_a_copy_is_there_as_a_whole_or_not_at_all(engine: Engine) -> None:
     begin(engine.logs, S).append([said("a"), picture()])
     trim(engine.logs.open(S), 1)

@@ -21,7 +21,8 @@ from memory_service.storage.record_store import RecordKind
 from tests.postgres import NO_SERVER, PostgresServer, is_installed, programs
 from tests.waiting import until
 
-MEMORY, MESSAGE = "zubrowkamarker", "quetzalmarker"
+MEMORY, MESSAGE, VERSION = "zubrowkamarker", "quetzalmarker", "yarrowmarker"
+MARKERS = (MEMORY, MESSAGE, VERSION)
 
 
 @pytest.fixture
@@ -51,14 +52,15 @@ def test_no_byte_of_what_was_forgotten_is_left_after_a_rewrite(server: PostgresS
         MemoryService(settings) as service,
         psycopg.connect(server.address(), autocommit=True) as admin,
     ):
-        memory = service.remember("default", f"The vault opens with {MEMORY}.")
+        memory = service.remember("default", f"The vault opens with {VERSION}.")
+        service.edit("default", memory.memory_id, text=f"The vault opens with {MEMORY}.")
         service.remember("default", "The bakery opens at seven.")
         said = [f"My word is {MESSAGE}.", "Thank you."]
         service.append("default", "support-42", [{"role": "user", "content": text} for text in said])
         assert service.search("default", MEMORY).results and service.search("default", MESSAGE).results
         admin.execute("ANALYZE")
         admin.execute("CHECKPOINT")
-        for marker in (MEMORY, MESSAGE):
+        for marker in MARKERS:
             assert files_with(marker, server.data / "base") and files_with(marker, server.data / "pg_wal")
         assert memory.memory_id is not None
         before = dt.datetime.now(dt.UTC)
@@ -75,14 +77,14 @@ def test_no_byte_of_what_was_forgotten_is_left_after_a_rewrite(server: PostgresS
         admin.execute("CHECKPOINT")
         assert files_with(MEMORY, server.data / "base"), "a rewrite that nothing needs would be tested"
         assert rewrite_storage(settings).steps == list(CONTENT_TABLES)
-        for marker in (MEMORY, MESSAGE):
+        for marker in MARKERS:
             assert files_with(marker, server.data / "base") == []
         # The segments of the log are used again, one after another.
         for _ in range(6):
             admin.execute("SELECT pg_logical_emit_message(false, 'filler', repeat('x', 16000000))")
             admin.execute("SELECT pg_switch_wal()")
             admin.execute("CHECKPOINT")
-        for marker in (MEMORY, MESSAGE):
+        for marker in MARKERS:
             assert files_with(marker, server.data) == []
         assert not service.search("default", MEMORY).results or MEMORY not in str(service.search("default", MEMORY))
         assert "bakery" in str(service.search("default", "When does the bakery open?"))
