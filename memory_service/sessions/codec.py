@@ -240,7 +240,7 @@ def decode(line: bytes) -> LogLine:
         raise ValueError("no object")
     body, parts = _body(place.kind, json, line, place.size_bytes)
     return LogLine(
-        record=Record(seq=place.seq, ts=place.ts, kind=place.kind, body=body, batch=place.batch), parts=parts
+        record=Record(seq=place.seq, ts=place.ts, kind=place.kind, body=body, batch_length=place.batch), parts=parts
     )
 
 

@@ -192,7 +192,7 @@ class Record:
         seq: Its number; the first is 1, and they have no gaps but those that a trim or damage leaves.
         ts: When it was appended: UTC, ISO 8601.
         kind: What `body` is.
-        batch: How many records were written at once, of which this is the first; 0 or 1 where that is not marked. A
+        batch_length: How many records were written at once, of which this is the first; 0 or 1 where none is marked. A
             place in a batch is no part of what a record says.
     """
 
@@ -200,7 +200,7 @@ class Record:
     ts: str
     kind: str
     body: Body
-    batch: int = field(default=0, compare=False)
+    batch_length: int = field(default=0, compare=False)
 
 
 def whole_batches(records: Collection[Record]) -> set[int]:
@@ -210,7 +210,9 @@ def whole_batches(records: Collection[Record]) -> set[int]:
     """
     times = {record.seq: record.ts for record in records}
     return {
-        record.seq for record in records if record.batch > 1 and times.get(record.seq + record.batch - 1) == record.ts
+        record.seq
+        for record in records
+        if record.batch_length > 1 and times.get(record.seq + record.batch_length - 1) == record.ts
     }
 
 

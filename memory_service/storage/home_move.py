@@ -300,7 +300,7 @@ class _Move:
         }
 
     def _versions_left(self, name: str) -> Iterator[str]:
-        """What is lost of a history where the target keeps none."""
+        """The history that is lost where the target keeps none."""
         documents = self._source.workspace(name).documents
         if documents.has_history and not self._target.workspace(name).documents.has_history:
             if count := sum(len(documents.versions(path)) for path in documents.scan().documents):

@@ -142,7 +142,7 @@ def _lines_with_backups(
             file = next(free for free in names if free not in files.values())
         files[trim_seq] = file
         body = replace(record.body, backup=file)
-        every[trim_seq] = encode(draft_record(body), seq=trim_seq, ts=record.ts, batch=record.batch)
+        every[trim_seq] = encode(draft_record(body), seq=trim_seq, ts=record.ts, batch=record.batch_length)
     sides = [(files[trim_seq], [every[seq] for seq in sorted(earlier)]) for trim_seq, earlier in states]
     return [every[seq] for seq in sorted(own)], sides
 
@@ -255,7 +255,7 @@ class JsonlLog:
             drafts.extend(draft for _, draft in pairs if draft.media)
             return {
                 record.seq: encode(
-                    draft, seq=record.seq, ts=record.ts, batch=record.batch if record.seq in whole else 0
+                    draft, seq=record.seq, ts=record.ts, batch=record.batch_length if record.seq in whole else 0
                 )
                 for record, draft in pairs
             }

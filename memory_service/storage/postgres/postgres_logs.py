@@ -143,7 +143,7 @@ def _row_of(record: Record, trims: Collection[int], whole: Collection[int]) -> R
     body = record.body
     if record.seq in trims and isinstance(body, TrimRecord):
         record = replace(record, body=replace(body, backup=trim_name(record.seq)))
-    return RecordRow(record.seq, record.ts, draft_copy(record), record.batch if record.seq in whole else 0)
+    return RecordRow(record.seq, record.ts, draft_copy(record), record.batch_length if record.seq in whole else 0)
 
 
 def _title(first: RecordRow) -> str:

@@ -77,7 +77,7 @@ def edit_page(visit: Visit) -> Response:
         raise Forbidden("The key may read this file, and not change it. Sign in with another one.")
     path = str(visit.request.path_params["path"])
     try:
-        file = whole_file(visit, path)
+        file = file_in_full(visit, path)
     except NotFound:
         return visit.page("edit", path=path, text="", etag="", theirs=None, message="")
     return visit.page("edit", path=file.path, text=file.text, etag=file.etag, theirs=None, message="")
@@ -92,7 +92,7 @@ def save_file(visit: Visit) -> Response:
         visit.service.put(visit.workspace, path, text, if_match=etag or None, if_none_match=not etag)
     except (PreconditionFailed, Conflict) as error:
         try:
-            theirs = whole_file(visit, path)
+            theirs = file_in_full(visit, path)
         except NotFound:
             return visit.page("edit", 409, path=path, text=text, etag="", theirs="", message=str(error))
         return visit.page("edit", 409, path=path, text=text, etag=theirs.etag, theirs=theirs.text, message=str(error))
@@ -130,7 +130,7 @@ def _part(visit: Visit, path: str, first: int) -> dict[str, Any]:
     return {"file": shown_file, "earlier": max(1, first - _LINES) if first > 1 else 0, "is_cut": is_cut}
 
 
-def whole_file(visit: Visit, path: str, version: str | None = None) -> FileText:
+def file_in_full(visit: Visit, path: str, version: str | None = None) -> FileText:
     """All of a file, or of a version of it, which `get` gives in ranges.
 
     Raises:
@@ -142,7 +142,7 @@ def whole_file(visit: Visit, path: str, version: str | None = None) -> FileText:
     while following is not None and size <= _MOST_EDIT_CHARS:
         more = get(following, _MOST_LINES)
         if more.etag != file.etag:
-            return whole_file(visit, path, version)
+            return file_in_full(visit, path, version)
         parts.append(more.text)
         size += len(more.text)
         following = more.next_start_line

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 from starlette.responses import Response
 
 from memory_service.errors import Conflict, PreconditionFailed
-from memory_service.web.views.files import whole_file
+from memory_service.web.views.files import file_in_full
 from memory_service.web.visit import Visit
 
 # So many equal lines are shown around a difference.
@@ -33,11 +33,11 @@ def history_page(visit: Visit, status: int = 200, message: str = "") -> Response
     path, version_id = str(visit.request.path_params["path"]), visit.query.get("version", "")
     answer = visit.service.versions(visit.workspace, path)
     version = next((known for known in answer.versions if known.version_id == version_id), None)
-    file = whole_file(visit, answer.path)
+    file = file_in_full(visit, answer.path)
     lines, is_cut = list[ShownLine](), False
     if version is not None:
-        old = whole_file(visit, answer.path, version_id)
-        lines = list(compared_lines(old.text.splitlines(), file.text.splitlines()))
+        old = file_in_full(visit, answer.path, version_id)
+        lines = list(_compared_lines(old.text.splitlines(), file.text.splitlines()))
         is_cut = len(lines) > _LINES or any(len(line.text) > _LINE_CHARS for line in lines)
     return visit.page(
         "history",
@@ -54,7 +54,7 @@ def history_page(visit: Visit, status: int = 200, message: str = "") -> Response
 def restore_version(visit: Visit) -> Response:
     """Write a version over a file that still says what the person saw; what it says becomes a version itself."""
     path, version_id = str(visit.request.path_params["path"]), visit.query.get("version", "")
-    old = whole_file(visit, path, version_id)
+    old = file_in_full(visit, path, version_id)
     try:
         visit.service.put(visit.workspace, path, old.text, if_match=visit.form.get("etag", ""))
     except (PreconditionFailed, Conflict) as error:
@@ -62,7 +62,7 @@ def restore_version(visit: Visit) -> Response:
     return visit.go(f"/w/{visit.workspace}/files/{path}")
 
 
-def compared_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[ShownLine]:
+def _compared_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[ShownLine]:
     """The lines in which two texts differ, with some around them."""
     start = next((at for at, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), None)
     start = min(len(old), len(new)) if start is None else start

@@ -15,8 +15,9 @@ from memory_service.cli.root import root
 from tests.memory_service.cli.commands import CommandLine
 
 COMMANDS = (
-    "demo", "serve", "mcp", "connect", "disconnect", "hosts", "reindex", "search", "context", "get", "remember",
-    "entries", "receipts", "facts", "distinguish", "edit", "forget", "sessions", "hook", "workspaces", "join", "sync",
+    "demo", "serve", "mcp", "connect", "disconnect", "hosts", "reindex", "search", "context", "get", "history",
+    "remember", "entries", "receipts", "facts", "distinguish", "edit", "forget", "sessions", "hook", "workspaces",
+    "join", "sync",
     "migrate", "keys", "operations", "settings", "status", "doctor",
 )  # fmt: skip
 HEAVY = ("numpy", "fastapi", "pydantic", "apsw", "onnxruntime", "tokenizers", "httpx", "rich", "uvicorn")

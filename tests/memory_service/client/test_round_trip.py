@@ -261,7 +261,7 @@ def methods(kind: type) -> dict[str, Any]:
 
 def test_both_colours_have_the_same_methods() -> None:
     sync, coloured = methods(MemoryClient), methods(AsyncMemoryClient)
-    assert len(sync) == 33
+    assert len(sync) == 35
     assert inspect.signature(MemoryClient.__init__) == inspect.signature(AsyncMemoryClient.__init__)
     # What it gives makes no request, and has a colour of its own.
     assert inspect.signature(sync["session"]).parameters == inspect.signature(coloured["session"]).parameters

@@ -589,12 +589,12 @@ def test_a_copy_of_half_a_batch_loses_nothing(engine: Engine) -> None:
     log.append([said("a"), said("b"), said("c")])
     log.append([said("d")])
     first, second, *_ = records = [*log.read()]
-    assert second.batch in (0, 3), "an engine marks a batch at its first record, or does not"
+    assert second.batch_length in (0, 3), "an engine marks a batch at its first record, or does not"
     engine.logs.begin("whole", records)
-    engine.logs.begin("half", [first, replace(second, batch=3), records[2]])
+    engine.logs.begin("half", [first, replace(second, batch_length=3), records[2]])
     whole, half = ([*engine.again().open(name).read()] for name in ("whole", "half"))
-    assert (whole, [record.batch for record in whole]) == (records, [record.batch for record in records])
-    assert (half, [record.batch for record in half][1:]) == (records[:3], [0, 0])
+    assert (whole, [record.batch_length for record in whole]) == (records, [record.batch_length for record in records])
+    assert (half, [record.batch_length for record in half][1:]) == (records[:3], [0, 0])
     assert engine.again().open("half").append([said("e")]).first_seq == 4
 
 

@@ -15,7 +15,7 @@ import pytest
 from memory_service.errors import Forbidden, NotFound
 from memory_service.schemas import NewKey
 from memory_service.service import MemoryService
-from memory_service.web.views.history import ShownLine, compared_lines
+from memory_service.web.views.history import ShownLine, _compared_lines
 from tests.memory_service.cli.commands import CommandLine
 from tests.memory_service.client.colours import COLOURS
 from tests.memory_service.web.visits import Person, field_of, read
@@ -160,20 +160,20 @@ def test_the_page_of_a_home_in_files_says_that_there_is_no_history(tmp_path: Pat
 
 def test_lines_are_compared_with_some_around_them() -> None:
     old, new = [f"{at}" for at in range(30)], [f"{at}" for at in range(30)]
-    assert list(compared_lines(old, new)) == list(compared_lines([], [])) == []
+    assert list(_compared_lines(old, new)) == list(_compared_lines([], [])) == []
     new[10] = "ten"
     del new[20]
-    kinds = [(line.kind, line.text) for line in compared_lines(old, new)]
+    kinds = [(line.kind, line.text) for line in _compared_lines(old, new)]
     assert kinds == [
         ("gap", "7"), ("same", "7"), ("same", "8"), ("same", "9"), ("gone", "10"), ("new", "ten"),
         ("same", "11"), ("same", "12"), ("same", "13"), ("gap", "3"), ("same", "17"), ("same", "18"), ("same", "19"),
         ("gone", "20"), ("same", "21"), ("same", "22"), ("same", "23"), ("gap", "6"),
     ]  # fmt: skip
-    assert list(compared_lines(["a"], [])) == [ShownLine("gone", "a")]
-    assert list(compared_lines([], ["a"])) == [ShownLine("new", "a")]
-    assert list(compared_lines(["a", "b"], ["b"])) == [ShownLine("gone", "a"), ShownLine("same", "b")]
+    assert list(_compared_lines(["a"], [])) == [ShownLine("gone", "a")]
+    assert list(_compared_lines([], ["a"])) == [ShownLine("new", "a")]
+    assert list(_compared_lines(["a", "b"], ["b"])) == [ShownLine("gone", "a"), ShownLine("same", "b")]
     long = [f"{at}" for at in range(3_000)]
-    turned = [line.text for line in compared_lines([*long, "end"], [*reversed(long), "end"]) if line.kind == "new"]
+    turned = [line.text for line in _compared_lines([*long, "end"], [*reversed(long), "end"]) if line.kind == "new"]
     assert turned == long[::-1], "texts that take too long are not compared line by line"
-    for line in compared_lines(long, [*long[:1_500], "x", *long[1_500:]]):
+    for line in _compared_lines(long, [*long[:1_500], "x", *long[1_500:]]):
         assert line.kind != "gone"
