@@ -14,4 +14,4 @@ FAULTS = "database,replica,connections,silent path,standby,asynchronous standby"
 
 
 def test_what_was_acknowledged_is_there_once_and_everywhere(tmp_path: Path) -> None:
-    assert not list(campaign(tmp_path, 6, 1, lambda line: None, faults=FAULTS, clients=4))
+    assert not list(campaign(tmp_path, 6, 1, lambda line: None, faults=FAULTS, clients=2))
