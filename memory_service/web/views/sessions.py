@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import Response
 
+from memory_service.schemas.compaction import BRANCH_MARK
 from memory_service.web.visit import Visit
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def _state(said: ShownMessage, in_view: ShownMessage | None) -> str:
 
 
 def _branches(visit: Visit, session_id: str) -> list[str]:
-    stem = session_id.partition(".branch-")[0]
+    stem = session_id.partition(BRANCH_MARK)[0]
     summaries = visit.service.list_sessions(visit.workspace).sessions
-    family = [session.session_id for session in summaries if session.session_id.partition(".branch-")[0] == stem]
+    family = [session.session_id for session in summaries if session.session_id.partition(BRANCH_MARK)[0] == stem]
     return sorted(set(family) - {session_id})

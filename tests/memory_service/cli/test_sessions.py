@@ -21,7 +21,7 @@ from tests.memory_service.cli.talks import appended, begun, jsonl, log, talk, vi
 from tests.serving import W, found_by_home
 
 NAMES = tuple(sessions.list_commands(click.Context(sessions)))
-READERS = ("show", "context", "compact", "compactions", "undo", "flush", "pins", "restore", "delete")
+READERS = ("show", "context", "prompts", "compact", "compactions", "undo", "flush", "pins", "restore", "delete")
 
 
 # Help
@@ -249,3 +249,22 @@ def test_a_title_names_a_session_whose_id_is_made_from_it(cli: CommandLine, tmp_
     cli.ok("sessions", "create", "plain-id", "--title", "有名字")
     assert "有名字" in cli.ok("sessions", "show", "plain-id")
     cli.run("sessions", "show", "../客服").failed_with("is no id of a session")
+
+
+# prompts
+
+
+def test_the_sizes_of_the_last_prompts_stand_in_a_table(cli: CommandLine) -> None:
+    appended(cli, "sized", talk(1))
+    empty = cli.run("sessions", "prompts", "sized")
+    assert (empty.code, empty.out, empty.err) == (0, "", "no prompts\n")
+    assert cli.run("sessions", "context", "sized").code == 0
+    appended(cli, "sized", talk(2))
+    assert cli.run("sessions", "context", "sized").code == 0
+    measures = cli.run("sessions", "prompts", "sized", "--json").answer(schemas.PromptMeasures).prompts
+    head, *rows = cli.ok("sessions", "prompts", "sized").splitlines()
+    assert head.split() == "WHEN SYSTEM TOOLS PINS SUMMARY MEMORY TAIL FREE CACHED RECEIPT".split()
+    assert len(rows) == len(measures) == 2 and 0 < measures[0].tail < measures[1].tail
+    for row, measure in zip(rows, measures, strict=True):
+        for tokens in (measure.system, measure.tail, measure.free, measure.cached_prefix_tokens):
+            assert f" {tokens:,}" in row

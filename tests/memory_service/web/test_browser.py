@@ -221,11 +221,12 @@ def test_a_review_is_made_with_one_key_each(window: Any, server: RunningServer) 
     window.locator("details[open]").get_by_role("button", name="Save").click()
     window.locator(".said", has_text="Corrected by a person.").wait_for()
     assert "Corrected by a person." in notes() and seen[1] not in notes()
-    window.keyboard.press("j")
-    gone = window.evaluate("document.activeElement.querySelector('.said').textContent")
+    # After each decision the next item is at hand.
+    at_hand = "document.activeElement.querySelector('.said')?.textContent"
+    wait_until(window, f"{at_hand} === {seen[2]!r}")
     window.keyboard.press("d")
-    wait_until(window, "document.querySelectorAll('[data-item]').length === 3")
-    assert gone not in notes()
+    wait_until(window, f"document.querySelectorAll('[data-item]').length === 3 && {at_hand} === {seen[3]!r}")
+    assert seen[2] not in notes() and seen[3] in notes()
 
 
 def test_a_compaction_is_unfolded_and_undone(window: Any, server: RunningServer) -> None:
