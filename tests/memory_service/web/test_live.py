@@ -16,6 +16,7 @@ from memory_service.service import MemoryService
 from tests.memory_service.web.test_browser import SLOWEST_MS, chromium, missing, wait_until, window, window_of
 from tests.memory_service.web.visits import Person
 from tests.serving import RunningServer, W, own_process, serving, settings
+from tests.storages import write_documents
 from tests.waiting import until
 
 __all__ = ["chromium", "window"]
@@ -53,7 +54,7 @@ def test_what_others_change_is_put_in(window: Any, server: RunningServer, view: 
         remember(server, "Tom lives in Linz now.")
         wait_until(window, shows("Linz"))
     else:
-        (server.home / "default" / "memory" / "plans.md").write_text("- By hand.\n", "utf-8")
+        write_documents(server.home, {"memory/plans.md": "- By hand.\n"})
         remember(server, "The pump stands in the cellar.")
         wait_until(window, shows("plans.md" if view == "/files" else "The pump stands"))
     assert window.evaluate("window.__page === document.querySelector('h1')"), "the page was not opened again"
