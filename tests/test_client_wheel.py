@@ -96,7 +96,7 @@ def imported_with(roots: Iterable[str]) -> set[str]:
 def test_it_holds_what_clients_and_adapters_import_and_nothing_else(wheel: Path) -> None:
     adapters = [module for module in MODULES if module.startswith("memory_service.integrations")]
     faces = ["memory_service.__main__", "memory_service.service", "memory_service.compaction", "indexer"]
-    languages = [f"indexer.language.{file}" for file in (*tables._FILES, "others")]
+    languages = [f"indexer.language.{file}" for file in (*tables._ROOMS, *tables._files(), "others")]
     reached = imported_with(["memory_service", "memory_service.client", *faces, *adapters, *languages])
     wanted = {MODULES[module].relative_to(ROOT).as_posix() for module in reached & MODULES.keys()}
     assert sources(wheel).keys() == wanted | {"indexer/py.typed", "memory_service/py.typed"}

@@ -126,7 +126,7 @@ def caption(above: Iterable[str]) -> frozenset[str]:
 
 
 # Version of these rules: an index whose passages were read with others is read again.
-FACT_RULES = "facts-7"
+FACT_RULES = "facts-8"
 # As `degraded` says that the passages of an index were read with other rules, or with none.
 UNREAD_FACTS = (
     "facts: the index was read with other rules for facts that change, so that replaced values may stand unmarked. "
@@ -159,6 +159,8 @@ _OPENING = lazy_regex(
     re.IGNORECASE,
 )
 _AS_OF = lazy_regex(ANY.clauses.as_of)
+_DATE_SIGN = lazy_regex(f"{ANY.days.year_signs}|{ANY.days.month_signs}")
+_DAY_SIGNS = ANY.days.day_signs
 # Told of a year before the one of the note, a change is history: others may have come since.
 _IN_YEAR = lazy_regex(ANY.clauses.in_year)
 # What the two patterns above need, and most texts have not.
@@ -314,12 +316,26 @@ def _year_of(heading: tuple[str, ...], path: str) -> int:
     return next((day.year for day in days if day is not None), 0)
 
 
-def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> Iterator[Claim]:
-    if label and _is_key(label):
-        label = None
-    speaker = words_of(label) if label and label.casefold() not in _ROLES else frozenset({ME})
-    if label and text.casefold().startswith(label.casefold()):
+def _speaker_of(text: str, label: str | None) -> tuple[frozenset[str], str]:
+    """Words for whoever says a text by its label, and the text without it."""
+    if not label or _is_key(label):
+        return frozenset({ME}), text
+    if text.casefold().startswith(label.casefold()):
         text = text[len(label) :].lstrip(":： ")
+    return frozenset({ME}) if label.casefold() in _ROLES else words_of(label), text
+
+
+def _without_opening(text: str) -> tuple[str, bool]:
+    """A clause without the words that open it, and True if they say that it corrects something."""
+    correction = _CORRECTION.match(text)
+    text = text[correction.end() :] if correction else text
+    while opening := _OPENING.match(text):
+        text = text[opening.end() :]
+    return text, correction is not None
+
+
+def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> Iterator[Claim]:
+    speaker, text = _speaker_of(text, label)
     keys = speaker - {ME}
     before: frozenset[str] = frozenset()
     sentence_changes = False
@@ -339,15 +355,12 @@ def _claims(text: str, topic: frozenset[str], label: str | None, year: int) -> I
         nobody = goes_on and not ours and is_unnamed
         if nobody and lead and _ONLY_NEW.match(said_text):
             said_text, nobody = lead + said_text, False
-        match = _CORRECTION.match(said_text)
-        said_text = said_text[match.end() :] if match else said_text
-        while opening := _OPENING.match(said_text):
-            said_text = said_text[opening.end() :]
+        said_text, corrects = _without_opening(said_text)
         if _OF_BEFORE.match(said_text):
             continue
         if _is_open(said_text) or (year and _is_before(said_text, year)):
             continue
-        changes = bool(match) or _NOW.search(said_text) is not None
+        changes = corrects or _NOW.search(said_text) is not None
         said_text = LIST_NUMBER.sub("", said_text)
         named_text, said_text = label_before(said_text) if label is None else (label, said_text)
         if named_text and _is_key(named_text):
@@ -406,12 +419,9 @@ def sentences_with_changes(text: str) -> list[tuple[str, bool]]:
             # Of whom or what it tells stands in the clause before.
             continue
         _, said_text = _day_of(plain)
-        match = _CORRECTION.match(said_text)
-        said_text = said_text[match.end() :] if match else said_text
-        while opening := _OPENING.match(said_text):
-            said_text = said_text[opening.end() :]
+        said_text, corrects = _without_opening(said_text)
         if said_text and not _asks(said_text):
-            pairs.append((said_text, bool(match) or _NOW.search(said_text) is not None))
+            pairs.append((said_text, corrects or _NOW.search(said_text) is not None))
     return pairs
 
 
@@ -511,6 +521,7 @@ def _day_of(text: str) -> tuple[dt.date | None, str]:
         day, end = day_and_end
         return day, text[end:]
     if _YEAR_DIGITS.search(text) and (since := _AS_OF.search(text)):
-        written_text = re.sub(r"[年月]", "-", since[since.lastindex or 0]).rstrip("日")
-        return full_day(written_text), (text[: since.start()] + text[since.end() :]).strip()
+        return full_day(_DATE_SIGN.sub("-", since[since.lastindex or 0]).rstrip(_DAY_SIGNS)), (
+            text[: since.start()] + text[since.end() :]
+        ).strip()
     return None, text

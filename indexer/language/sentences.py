@@ -17,9 +17,10 @@ from indexer.language.tables import ANY
 from indexer.language.terms import index_terms
 
 _SENTENCE_END = lazy_regex(r"[.!?…][\"'”’)\]]?(?=\s)|[。！？；][”’」』）]?")
-# A bullet or number with a space after it, or a Chinese one, which needs none.
+# A bullet or number with a space after it, or one in signs of a script, which needs none.
 LIST_ITEM = lazy_regex(
-    r"(?:[-*+•·‣–]|\(?[0-9]{1,3}[.)]|#\.|\([a-z]\))(?:\s|$)|[（(]?[一二三四五六七八九十]{1,3}[)）、．]|[0-9]{1,3}、"
+    r"(?:[-*+•·‣–]|\(?[0-9]{1,3}[.)]|#\.|\([a-z]\))(?:\s|$)|[0-9]{1,3}、"
+    rf"|[（(]?(?:{ANY.clauses.item_numerals})[)）、．]"
 )
 _PARAGRAPH_END = lazy_regex(r"\n[ \t]*\n")
 

@@ -5,21 +5,30 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from indexer.language.base import Language
 
-# One row a language: its file, in which it stands in capitals. The order is that of the alternatives in the patterns.
-_FILES = ("english", "chinese", "german")
+# The order is that of the alternatives in the patterns. A language that is one file needs no row: its name is that of
+# the language with this ending, and its value has that name in capitals.
+_ROOMS = ("english", "chinese")
+_ENDING = "_language"
 
 
 def _read(file: str) -> Any:
     """The value of a file: it is imported late, so that the chain of imports is none longer for the words."""
-    return getattr(import_module(f"{__package__}.{file}"), file.upper())
+    return getattr(import_module(f"{__package__}.{file}"), file.removesuffix(_ENDING).upper())
 
 
-LANGUAGES: tuple[Language, ...] = (*map(_read, _FILES), *_read("others"))
+def _files() -> list[str]:
+    """Names of the files that are a language, in order."""
+    folders = import_module(__package__).__path__
+    return sorted(module.name for module in iter_modules(folders) if module.name.endswith(_ENDING))
+
+
+LANGUAGES: tuple[Language, ...] = (*map(_read, (*_ROOMS, *_files())), *_read("others"))
 
 
 def _unite(tables: Sequence[Any]) -> Any:

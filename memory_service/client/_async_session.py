@@ -266,9 +266,12 @@ class AsyncSession:
             larger_model=larger_model,
             streaming=stream,
         )
-        if self._wanted or user is None:
+        return await self._complete(turn)
+
+    async def _complete(self, turn: Turn) -> Reply | AsyncReplyStream:
+        if self._wanted or turn.user is None:
             await self._begin()
-        if stream:
+        if turn.streaming:
             streamed_turn = PlayedTurn(calls=self._calls, turn=turn)
             await self._play(streamed_turn.opening())
             return AsyncReplyStream(streamed_turn, self._play)

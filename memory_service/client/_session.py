@@ -267,9 +267,12 @@ class Session:
             larger_model=larger_model,
             streaming=stream,
         )
-        if self._wanted or user is None:
+        return self._complete(turn)
+
+    def _complete(self, turn: Turn) -> Reply | ReplyStream:
+        if self._wanted or turn.user is None:
             self._begin()
-        if stream:
+        if turn.streaming:
             streamed_turn = PlayedTurn(calls=self._calls, turn=turn)
             self._play(streamed_turn.opening())
             return ReplyStream(streamed_turn, self._play)

@@ -361,19 +361,16 @@ def build_context(
     included_numbers = [i for i in pack.chosen if i not in numbers]
     limits = limits.among(offers)
     pairs = {_key(hits[i]) for i in pack.chosen}
-    left = sorted({*range(len(offers))}.difference(pack.chosen))
     block = (_render_picked(offers, included_numbers) if numbers else pack.block) if included_numbers else ""
     block = in_language(block, language)
     tokens = count_tokens(block)
     spare = budget_tokens - count_tokens(in_language(pack.block, language))
-    parts = [
-        *((hits[i], offers[i], _SHOWN) for i in sorted(numbers)),
-        *((hit, offer(hit), f"repeats {by.path}#L{by.passage.start_line}") for hit, by in choice.repeats),
-        *(
-            (hits[i], offers[i], silence or _why_left(offers[i], limits, pack.unpaid.get(i), spare, pairs))
-            for i in left[:_OMITTED]
-        ),
-    ]
+    omitted = _items_left_out(
+        choice,
+        offer,
+        numbers,
+        lambda i: silence or _why_left(offers[i], limits, pack.unpaid.get(i), spare, pairs),
+    )
     receipt = Receipt.model_validate(
         {
             "receipt_id": receipt_id,
@@ -382,8 +379,8 @@ def build_context(
             "budget_tokens": budget_tokens,
             "tokens": tokens,
             "included": [_item(hits[i], offers[i]) for i in included_numbers],
-            "omitted": [_item(hit, its_offer) | {"reason": why} for hit, its_offer, why in parts[:_OMITTED]],
-            "omitted_count": len(numbers) + len(choice.repeats) + len(left),
+            "omitted": omitted,
+            "omitted_count": len(numbers) + len(choice.repeats) + len(offers) - len(pack.chosen),
             "reason": "" if block else silence or (_SHOWN if numbers else _why_empty(offers, budget_tokens, limits)),
             "degraded": list(degraded),
         }
@@ -395,6 +392,20 @@ def build_context(
         receipt=receipt,
         degraded=receipt.degraded,
     )
+
+
+def _items_left_out(
+    choice: _Choice, offer: Callable[[Hit], Offer], shown_numbers: frozenset[int], reason_of: Callable[[int], str]
+) -> list[dict[str, Any]]:
+    """Items of the hits that a block has not, as many as a receipt lists, each with the reason."""
+    hits, offers = choice.hits, choice.offers
+    left = sorted({*range(len(offers))}.difference(choice.packed.chosen))
+    parts = [
+        *((hits[i], offers[i], _SHOWN) for i in sorted(shown_numbers)),
+        *((hit, offer(hit), f"repeats {by.path}#L{by.passage.start_line}") for hit, by in choice.repeats),
+        *((hits[i], offers[i], reason_of(i)) for i in left[:_OMITTED]),
+    ]
+    return [_item(hit, its_offer) | {"reason": why} for hit, its_offer, why in parts[:_OMITTED]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,7 +112,7 @@ def is_order(sentence: str) -> bool:
 def question_of(text: str) -> str:
     """The last question of a text, near its end; empty if there is none."""
     end = text[-1_500:]
-    if not any(mark in end for mark in "?？吗呢"):
+    if not any(mark in end for mark in _QUESTION_END):
         return ""
     questions = [sentence for sentence in _sentences(end)[-6:] if _asks(sentence)]
     return questions[-1] if questions else ""

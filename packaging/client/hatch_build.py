@@ -72,9 +72,11 @@ def client_files(root: Path) -> list[str]:
 
 
 def _languages(root: Path) -> list[str]:
-    """The modules of languages, which a table names."""
-    table = (_file_of(root, f"{LANGUAGES}.tables") or root).read_text("utf-8")
-    return [f"{LANGUAGES}.{file}" for file in ("others", *ast.literal_eval(re.search(r"_FILES = (.*)", table)[1]))]
+    """The modules of languages: rooms, which a table names, and files by the ending of their names."""
+    room = root.joinpath(*LANGUAGES.split("."))
+    rooms = re.search(r"_ROOMS = (.*)", (room / "tables.py").read_text("utf-8"))[1]
+    files = [path.stem for path in sorted(room.glob("*_language.py"))]
+    return [f"{LANGUAGES}.{file}" for file in ("others", *ast.literal_eval(rooms), *files)]
 
 
 def _file_of(root: Path, module: str) -> Path | None:

@@ -171,7 +171,7 @@ PLANTED_ERASURE: Mapping[str, Planted] = MappingProxyType(
         ),
         "what was read of a deleted log is kept": _mutant(
             run,
-            "        if not gone_paths:\n            return\n        states",
+            "        if not new_paths:\n            return\n        states",
             "        if True:\n            return\n        states",
             erased.check_what_is_read_is_taken_back,
         ),

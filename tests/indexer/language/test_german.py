@@ -2,6 +2,8 @@
 
 import ast
 import datetime as dt
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import indexer.language
 from indexer.language import asked_terms, is_assent, is_bare_assent, is_continuation
 from indexer.language.asked_days import asked_days
 from indexer.language.facts import facts_of
+from indexer.language.restated import restating
 from indexer.language.tables import LANGUAGES
 from memory_service.text.recall import decide_recall
 from memory_service.text.sentences import Sentence
@@ -167,10 +170,82 @@ def test_no_facts(text: str) -> None:
     assert not [claim for claim in facts_of(text).claims if "said" not in claim.thing]
 
 
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Der Kurs beginnt um 9 Uhr.", "Der Kurs beginnt um 10 Uhr."),
+        ("Der Schlüssel liegt hinter der Uhr.", "Der Schlüssel hängt neben der Tür."),
+        ("Mein Zug fährt am Montag ab.", "Mein Zug fährt am Dienstag ab."),
+    ],
+)
+def test_a_sentence_says_again_with_another_value(older: str, newer: str) -> None:
+    assert restating(older, newer) is not None
+
+
+def test_what_a_verb_takes_several_of_ends_nothing() -> None:
+    assert restating("Wir nutzen Postgres für Logs.", "Wir nutzen SQLite für Logs.") is None
+
+
+def test_an_amount_of_a_clause_without_a_wording_changes() -> None:
+    older, newer = (
+        {claim.thing: claim for claim in facts_of(text).claims if claim.thing.endswith("|slot")}
+        for text in ("Die Probe dauert 40 Minuten.", "Die Probe wurde auf 50 Minuten verlängert.")
+    )
+    assert [claim.value for claim in older.values()] == ["40"]
+    assert [(claim.value, claim.changes) for claim in newer.values()] == [("50", True)]
+
+
+def test_words_of_german_claim_nothing_in_english() -> None:
+    assert not [claim for claim in facts_of("The old war die was cast in an hour.").claims if claim.changes]
+
+
+_ESPERANTO = """
+import re
+from indexer.language.base import Days, Grammar, Language, Replies
+from indexer.language.fact_tables import FactTable, Nouns, Script
+
+PARTS = {"N": r"(?P<n>\\S.{0,60}?)", "V": r"(?P<v>\\S.{0,50}?)"}
+ESPERANTO = Language(
+    name="Esperanto",
+    grammar=Grammar(grammar_words="la estas kaj mi ni kun por", stop_words=frozenset("la estas kaj".split())),
+    replies=Replies(assents="jes|bone"),
+    days=Days(day_words={"hieraŭ": -1, "hodiaŭ": 0}, relative=((r"\\bhieraŭ\\b", "-1"),)),
+    nouns=Nouns(attributes={"price": ("prezo",)}),
+    facts=FactTable(
+        wordings="attribute N estas V",
+        script=Script(
+            gap=r"\\s+", first_gap=r"\\b", word_end=r"(?!\\w)", parts=PARTS, end="", units=re.compile("[a-z]+"),
+            firsts={"S": "", **{name: "^" + part for name, part in PARTS.items()}},
+            lasts={"V": r"(?P<v>\\S.*)"},
+        ),
+    ),
+)
+"""
+_USE = """
+import datetime as dt, sys
+import indexer.language
+indexer.language.__path__.append(sys.argv[1])
+from indexer.language import LANGUAGES, is_assent
+from indexer.language.asked_days import asked_days
+from indexer.language.facts import facts_of
+print([language.name for language in LANGUAGES][:4], is_assent("Jes!"))
+print(asked_days("Kio estis hieraŭ?", dt.date(2026, 11, 20)).ranges == ((dt.date(2026, 11, 19).toordinal(),) * 2,))
+print([claim.value for claim in facts_of("La prezo estas 40 eŭroj.").claims if claim.thing.endswith("|price")])
+"""
+
+
+def test_another_language_is_one_file(tmp_path: Path) -> None:
+    """A language whose file lies in a folder of the room is read by all engines, and no other file changes."""
+    (tmp_path / "esperanto_language.py").write_text(_ESPERANTO, encoding="utf-8")
+    command = [sys.executable, "-X", "utf8", "-c", _USE, str(tmp_path)]
+    answer = subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout.splitlines()
+    assert answer == ["['English', 'Chinese', 'Esperanto', 'German'] True", "True", "['40 eŭroj']"]
+
+
 def test_languages_are_known_to_their_table_alone() -> None:
     """No file imports the words of one language but the files of that language, and `tables` by the names of files."""
     root = Path(indexer.language.__file__).parent
-    files = {"english", "chinese", "german", "others"}
+    files = {"english", "chinese", "german_language", "others"}
     named = []
     for path in sorted([*root.parent.rglob("*.py"), *(root.parent.parent / "memory_service").rglob("*.py")]):
         if path.is_relative_to(root) and path.relative_to(root).parts[0].removesuffix(".py") in files:

@@ -16,11 +16,12 @@ from indexer.language.base import (
     Questions,
     Recall,
     Replies,
+    Sameness,
     Secrets,
     Sections,
     Statements,
 )
-from indexer.language.fact_tables import Clauses, FactTable, Nouns, Script, Values
+from indexer.language.fact_tables import Clauses, FactTable, Frames, Nouns, Restatements, Script, Values
 
 _MONTHS = (
     "januar februar märz april mai juni juli august september oktober november dezember",
@@ -191,6 +192,8 @@ GERMAN = Language(
         day_words={"vorgestern": -2, "gestern": -1, "heute": 0, "übermorgen": 2},
         latest="kürzlich|neulich|zuletzt|in letzter zeit|neueste[nrs]?",
         happening="passiert(?:e)?|geschah|geschehen",
+        before_months="im|seit|bis|vom|letzten|nächsten|diesen|anfang|ende|mitte",
+        day_joints="und|bis",
     ),
     replies=Replies(
         assents=(
@@ -212,6 +215,7 @@ GERMAN = Language(
         and_words="und",
         but_words="aber|mit",
         ordinals={1: "erste[nrs]?", 2: "zweite[nrs]?", 3: "dritte[nrs]?", 4: "vierte[nrs]?", -1: "letzte[nrs]?"},
+        refusal_leads="leider|hallo",
     ),
     sections=Sections(
         names={
@@ -258,6 +262,11 @@ GERMAN = Language(
         passed_on=r"\b(?:sagte|sagt|schrieb|schreibt|antwortete|antwortet|fragte)\b[^.!?\n]{0,40}[:：]$",
         own_words=r"\bich (?:habe |hatte )?(?:gesagt|geschrieben|geantwortet)\b",
         speaks_again=r"\W{0,6}(?:bitte|ich|wir|mein|meine|danke|übrigens|außerdem|ab jetzt|immer|nie)\b",
+        reports=(
+            r"\b(?:die|der|das|diese[rs]?)\s+(?:[\w-]+\s+){0,2}(?:seite|mail|nachricht|kundin|kunde"
+            r"|artikel|text|brief)\s+(?:\w+\s+){0,2}?(?:sagte?|schreibt|schrieb|fordert|behauptet"
+            r"|meint)\b\s*[:：,]?"
+        ),
     ),
     statements=Statements(
         standing=(
@@ -327,6 +336,10 @@ GERMAN = Language(
         own=r"\b(?:ich|wir)\b",
         nothing="keine?|nichts",
         reasons=r"(?i:weil|da|denn|der grund|damit|sonst)\b",
+        interjections=(
+            "hallo|ja|nein|danke|genau|klar|ach so|ach|übrigens|ehrlich gesagt|guten morgen|guten abend"
+            "|alles klar|in ordnung"
+        ),
     ),
     recall=Recall(
         small_talk=(
@@ -383,6 +396,9 @@ GERMAN = Language(
             "|sollte|eventuell|wahrscheinlich|manchmal|gelegentlich|außerdem|zusätzlich|ehemalige[rsn]?"
         ),
         hour_ends="uhr",
+        asks="wo|wessen|wann|welche[rsmn]?|warum|wieso|weshalb|wem|wen",
+        joints="und|aber|dann",
+        roles=frozenset("nutzer benutzer".split()),
     ),
     nouns=Nouns(
         former=r"^(?:der |die |das |meine? |unsere? )?(?:alte|frühere|ehemalige|vorige|letzte|nächste|andere)[rsnm]?\b",
@@ -420,6 +436,14 @@ GERMAN = Language(
             "age": ("alter",),
         },
         one_at_a_time={"relationship": "ledig verheiratet geschieden verlobt verwitwet", "level": "niedrig hoch"},
+        indefinite="(?:jetzt )?ein(?:e[nmr]?)? ",
+        owners=dict.fromkeys("sein seine seinen seinem seiner".split(), "@he")
+        | dict.fromkeys("ihr ihre ihren ihrem ihrer".split(), "@she"),
+        several=frozenset(
+            "freund freundin kollege kollegin bruder schwester sohn tochter nachbar nachbarin katze"
+            " hund ziel idee gast aufgabe".split()
+        ),
+        tickets="aufgabe|fehler|vorgang",
     ),
     values=Values(
         about="etwa|rund|ungefähr|gut|knapp|fast|über|unter",
@@ -436,6 +460,14 @@ GERMAN = Language(
         late="jetzt|wieder|stattdessen|derzeit|inzwischen|ab sofort",
         cuts="weil|aber|obwohl|sondern|damit",
         corrects=r"\s*[,(]?\s*\b(?:statt(?= \w)|anstatt|anstelle von|nicht mehr|früher|vorher)\b.*$",
+        when=(
+            r"heute|gestern|vorgestern|kürzlich|neulich|(?:letzte|vorige|diese|nächste)[nmrs]? \w+"
+            r"|vor (?:einem|einer|zwei|drei|\d+) \w+"
+        ),
+        asides="für|mit",
+        of="von",
+        duration_joints="und",
+        denials=("nicht ", "kein ", "keine "),
     ),
     labels=Labels(asking=_ASKING, answers={kind: frozenset(words.split()) for kind, words in _ANSWERS.items()}),
     numerals=Numerals(
@@ -449,10 +481,65 @@ GERMAN = Language(
         shares=" von ",
     ),
     secrets=Secrets(
-        passwords="passworts?|kennwort", password_hints=("kennwort",), unsigned_passwords="passwort", gives="ist"
+        passwords="passworts?|kennwort",
+        password_hints=("kennwort",),
+        unsigned_passwords="passwort",
+        gives="ist",
+        placeholders=r"dein\b|dein[-_]|mein[-_]|beispiel",
+    ),
+    frames=Frames(
+        days=rf"(?:{'|'.join(_WEEKDAYS)})s?|(?:{_MONTH})(?= \d|[ ,]*$)",
+        of_days="uhr",
+        former="statt|anstatt|nicht|vorher|früher",
+        changed=(
+            "gestiegen|stieg|erhöht|gesenkt|gesunken|sank|verschoben|verlegt|geändert|reduziert|verlängert|verkürzt"
+        ),
+        now=("jetzt|nun|derzeit|aktuell|momentan|inzwischen|mittlerweile|ab sofort|künftig|bereits"),
+        light=frozenset(
+            "der das ein eine einen dem ist sind waren wird werden wurde wurden haben im auf um bis ab"
+            " von zu zum zur und".split()
+        ),
+        grammar=frozenset(
+            "der das ein eine einen dem ist sind waren wird werden wurde wurden haben im auf um bis"
+            " von zu zum zur und".split()
+        ),
+        articles=frozenset("der das dem ein eine einen unser unsere mein meine".split()),
+    ),
+    restatements=Restatements(
+        speakers=frozenset("ich wir".split()),
+        be=frozenset("ist sind".split()),
+        imperatives=frozenset("nutze verwende benutze".split()),
+        elsewhere=frozenset("dieser diese dieses jener es er du dort hier".split()),
+        verbs=frozenset(
+            "wohne wohnt wohnen arbeite arbeitet arbeiten nutze nutzt nutzen verwende verwendet"
+            " verwenden beginnt beginnen startet starten endet enden öffnet öffnen schließt schließen"
+            " kostet kosten zahle zahlt zahlen heißt liegt liegen steht stehen hängt hängen läuft"
+            " laufen fährt fahren nehme nimmt nehmen braucht brauchen".split()
+        ),
+        several=frozenset(
+            "nutze nutzt nutzen verwende verwendet verwenden nehme nimmt nehmen braucht brauchen".split()
+        ),
+        positions=frozenset("ist sind liegt liegen steht stehen hängt hängen".split()),
+        placed=frozenset("abgelegt aufbewahrt gelagert versteckt geparkt".split()),
+        places=frozenset("im auf hinter unter neben über bei zwischen".split()),
+        manners=frozenset("als um ab".split()),
+        directions=frozenset("nach zu zum zur bis".split()),
+        scopes=frozenset("für wenn falls während vor ohne und oder weil".split()),
+        definite=frozenset("der das dem mein meine unser unsere sein seine ihr ihre".split()),
+        hours=frozenset("uhr".split()),
+        days=frozenset(_WEEKDAYS) | frozenset(_MONTH.split("|")),
+    ),
+    sameness=Sameness(
+        unsaid=frozenset("bitte auch".split()),
+        clause_joints=" und (?=(?:mein|meine|dein|deine|das|unser|unsere|ich|du|wir) )",
+        assistants_named="assistent",
     ),
     names=PersonNames(
         no_parts=frozenset("von der den".split()),
+        no_capitals=frozenset(
+            "der die das dieser diese dieses wenn nach vor bis seit mit ohne von dann dort sie ihr"
+            " sein ihre unser nicht immer nie bitte".split()
+        ),
     ),
     facts=FactTable(wordings=_WORDINGS, script=_SCRIPT),
 )
