@@ -205,8 +205,8 @@ _NOTHING = Facts()
 _LEAD = lazy_regex(ANY.clauses.leads)
 _GROUP = frozenset({WE})
 _ROLES = ANY.clauses.roles
-# The same in Chinese, where the clause behind a comma often names nobody: 「奶奶换号了，新电话是…」. Behind any other
-# such a clause tells of somebody who is not known.
+# The same where the clause behind a comma often names nobody: 「奶奶换号了，新电话是…」. Behind any other such a clause
+# tells of somebody who is not known.
 _LEAD_WITHIN = lazy_regex(ANY.clauses.leads_within)
 _HAN = lazy_regex("[\u4e00-\u9fff]")
 _OF_ME = lazy_regex(ANY.clauses.speakers_within)

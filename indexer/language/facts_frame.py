@@ -224,7 +224,7 @@ _LIGHT_WITHIN = lazy_regex(ANY.frames.light_within)
 # A number that says which one, where it opens a clause: 「4路车」. Behind one of these it is a value: 「坐14号工位」.
 _COUNTERS_WITHIN = lazy_regex(ANY.frames.counters_within)
 _LEADS_WITHIN = lazy_regex(ANY.frames.leads_within)
-_MOST_BEHIND_ZH = 8
+_MOST_BEHIND_WITHIN = 8
 
 
 def framed_claims(clause: Clause, *, changes: bool, denied_statement: Callable[[str], str]) -> Iterator[Claim]:
@@ -332,7 +332,7 @@ def _slot_within(clause: Clause, changes: bool) -> Claim | None:
     before, behind = text[: match.start()], text[match.end() :]
     rest = _LIGHT_WITHIN.sub("", simplify(behind))
     head = _LIGHT_WITHIN.sub("", simplify(before))
-    if len(head) < 2 or len(rest) > _MOST_BEHIND_ZH or before.endswith("第"):
+    if len(head) < 2 or len(rest) > _MOST_BEHIND_WITHIN or before.endswith(ANY.restatements.ordinals):
         return None
     if _COUNTERS_WITHIN.match(behind) and not _LEADS_WITHIN.search(before):
         return None

@@ -6,8 +6,8 @@ their end is what they tell of, what stands between is the value. With a word of
 one value. Two amounts, days or hours have to be of one unit: a price a day is none a month.
 
 Invariants: nothing is told by likeness of meaning; what a verb may take several of at a time ("have", "speak",
-「有」) and what was done once ("met", 「去过」) is no value that another ends, nor is a scope ("for adults"); English
-and Chinese are read, other languages are not.
+「有」) and what was done once ("met", 「去过」) is no value that another ends, nor is a scope ("for adults"); a
+language without words for this (`Restatements`) is not read.
 """
 
 from __future__ import annotations
