@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from indexer.language.fact_tables import Clauses, FactTable, Frames, Nouns, Restatements, Values
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Outcomes:
     """Words of failure and success."""
 
@@ -42,7 +42,7 @@ class Outcomes:
     exit_leads: str = ""  # words before those of `exit_only`; may be empty
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Questions:
     """Words of questions and requests."""
 
@@ -55,7 +55,7 @@ class Questions:
     overview_within: str = ""  # the same in a language without spaces
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Authorship:
     """Words by which the author of a part of a message is known."""
 
@@ -80,7 +80,7 @@ class Authorship:
     tag_words: str = ""  # words behind a tag that is only spoken of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Statements:
     """Words of rules, decisions, promises and orders."""
 
@@ -127,7 +127,7 @@ class Statements:
     question_ends: tuple[str, ...] = ()  # ends of a question
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Phrases:
     """Set phrases."""
 
@@ -155,7 +155,7 @@ class Phrases:
     interjections_within: str = ""  # the same in a language without spaces
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Recall:
     """Words by which a message needs memories, or none."""
 
@@ -179,7 +179,7 @@ class Recall:
     asking_ends: tuple[str, ...] = ()  # ends of a sentence that asks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Salience:
     """Words of what is worth keeping."""
 
@@ -199,7 +199,7 @@ class Salience:
     grammar_pairs: frozenset[str] = frozenset()  # words of grammar of two characters
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Sameness:
     """Words that two texts may differ in, or that turn what a text says."""
 
@@ -238,7 +238,7 @@ class Sameness:
     clause_joints: str = ""  # words between two clauses, with their blanks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Replies:
     """Words of short replies."""
 
@@ -261,7 +261,7 @@ class Replies:
     refusal_leads: str = ""  # words before a refusal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Lasting:
     """Words of what its writer wants kept."""
 
@@ -271,7 +271,7 @@ class Lasting:
     called: str = ""  # words with which the writer is named
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Grammar:
     """Words of grammar."""
 
@@ -291,7 +291,7 @@ class Grammar:
     numbered_words: frozenset[str] = frozenset()  # words before a number that make no id of it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Days:
     """Words of days."""
 
@@ -358,7 +358,7 @@ class Days:
     title_signs: str = ""  # signs of a day in a title
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Sections:
     """Names of the sections of a record of work."""
 
@@ -366,7 +366,7 @@ class Sections:
     headings: Mapping[str, str] = field(default_factory=dict)  # words of headings, by what stands below; first wins
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Labels:
     """Words before a colon."""
 
@@ -379,7 +379,7 @@ class Labels:
     answers: Mapping[str, frozenset[str]] = field(default_factory=dict)  # words of the labels, by their kind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Units:
     """Words of units, as alternatives without any pattern."""
 
@@ -391,7 +391,7 @@ class Units:
     others: Mapping[str, str] = field(default_factory=dict)  # by the unit that they are one with
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Numerals:
     """Words of numbers and of times of day."""
 
@@ -428,7 +428,7 @@ class Numerals:
     scale_signs: Mapping[str, int] = field(default_factory=dict)  # signs that make a number larger
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Secrets:
     """Words by which a secret is known."""
 
@@ -476,7 +476,7 @@ class Secrets:
     no_seeds: frozenset[str] = frozenset()  # words of grammar that are in no seed phrase
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class PersonNames:
     """Words of names, and words that are taken for one."""
 
@@ -498,7 +498,7 @@ class PersonNames:
     no_capitals: frozenset[str] = frozenset()  # words with a capital that are no names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Language:
     """A language.
 
@@ -511,27 +511,27 @@ class Language:
     name: str
     is_spaced: bool = True
     capitalises_nouns: bool = False
-    outcomes: Outcomes = field(default_factory=Outcomes)
-    questions: Questions = field(default_factory=Questions)
-    authorship: Authorship = field(default_factory=Authorship)
-    clauses: Clauses = field(default_factory=Clauses)
-    nouns: Nouns = field(default_factory=Nouns)
-    values: Values = field(default_factory=Values)
-    statements: Statements = field(default_factory=Statements)
-    phrases: Phrases = field(default_factory=Phrases)
-    recall: Recall = field(default_factory=Recall)
-    salience: Salience = field(default_factory=Salience)
-    sameness: Sameness = field(default_factory=Sameness)
-    replies: Replies = field(default_factory=Replies)
-    lasting: Lasting = field(default_factory=Lasting)
-    grammar: Grammar = field(default_factory=Grammar)
-    days: Days = field(default_factory=Days)
-    sections: Sections = field(default_factory=Sections)
-    labels: Labels = field(default_factory=Labels)
-    units: Units = field(default_factory=Units)
-    numerals: Numerals = field(default_factory=Numerals)
-    secrets: Secrets = field(default_factory=Secrets)
-    names: PersonNames = field(default_factory=PersonNames)
-    frames: Frames = field(default_factory=Frames)
-    restatements: Restatements = field(default_factory=Restatements)
+    outcomes: Outcomes = Outcomes()
+    questions: Questions = Questions()
+    authorship: Authorship = Authorship()
+    clauses: Clauses = Clauses()
+    nouns: Nouns = Nouns()
+    values: Values = Values()
+    statements: Statements = Statements()
+    phrases: Phrases = Phrases()
+    recall: Recall = Recall()
+    salience: Salience = Salience()
+    sameness: Sameness = Sameness()
+    replies: Replies = Replies()
+    lasting: Lasting = Lasting()
+    grammar: Grammar = Grammar()
+    days: Days = Days()
+    sections: Sections = Sections()
+    labels: Labels = Labels()
+    units: Units = Units()
+    numerals: Numerals = Numerals()
+    secrets: Secrets = Secrets()
+    names: PersonNames = PersonNames()
+    frames: Frames = Frames()
+    restatements: Restatements = Restatements()
     facts: FactTable | None = None  # None for a language of which no facts are read

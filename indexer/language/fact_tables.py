@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 Readings: TypeAlias = tuple[Callable[..., Any], Callable[[str], str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Clauses:
     """Words of clauses that facts are read from."""
 
@@ -61,7 +61,7 @@ class Clauses:
     fillers: str = ""  # words at the end of a noun phrase that are of the verb behind it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Nouns:
     """Words of noun phrases."""
 
@@ -99,7 +99,7 @@ class Nouns:
     favourites_within: tuple[str, ...] = ()  # see `favourites`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Values:
     """Words of values."""
 
@@ -134,7 +134,7 @@ class Values:
     duration_joints: str = ""  # words between the parts of a duration
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Frames:
     """Words of clauses that are compared as a whole."""
 
@@ -162,7 +162,7 @@ class Frames:
     articles: frozenset[str] = frozenset()  # words before a noun
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Restatements:
     """Words of sentences that say again, with another value, what another said."""
 
@@ -207,7 +207,7 @@ class Restatements:
     be_within: tuple[str, ...] = ()  # words that say what something is
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Script:
     """How a language is written.
 
@@ -236,7 +236,7 @@ class Script:
     contractions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class FactTable:
     """Wordings of facts, and how they are read.
 

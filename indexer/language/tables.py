@@ -48,6 +48,8 @@ def _unite(tables: Sequence[Any]) -> Any:
             return {key: _unite([table[key] for table in tables if key in table]) for key in keys}
         case int() | float():
             return first
+    # Those of all languages that have no words of a kind are one.
+    tables = list(dict.fromkeys(tables))
     fields = [field.name for field in dataclasses.fields(first)]
     return type(first)(**{name: _unite([getattr(table, name) for table in tables]) for name in fields})
 
