@@ -360,17 +360,10 @@ def build_context(
     numbers = frozenset(i for i in pack.chosen if shown is not None and shown(hits[i].passage.text))
     included_numbers = [i for i in pack.chosen if i not in numbers]
     limits = limits.among(offers)
-    pairs = {_key(hits[i]) for i in pack.chosen}
     block = (_render_picked(offers, included_numbers) if numbers else pack.block) if included_numbers else ""
     block = in_language(block, language)
     tokens = count_tokens(block)
     spare = budget_tokens - count_tokens(in_language(pack.block, language))
-    omitted = _items_left_out(
-        choice,
-        offer,
-        numbers,
-        lambda i: silence or _why_left(offers[i], limits, pack.unpaid.get(i), spare, pairs),
-    )
     receipt = Receipt.model_validate(
         {
             "receipt_id": receipt_id,
@@ -379,7 +372,7 @@ def build_context(
             "budget_tokens": budget_tokens,
             "tokens": tokens,
             "included": [_item(hits[i], offers[i]) for i in included_numbers],
-            "omitted": omitted,
+            "omitted": _items_left_out(choice, offer, numbers, limits, spare, silence),
             "omitted_count": len(numbers) + len(choice.repeats) + len(offers) - len(pack.chosen),
             "reason": "" if block else silence or (_SHOWN if numbers else _why_empty(offers, budget_tokens, limits)),
             "degraded": list(degraded),
@@ -395,15 +388,24 @@ def build_context(
 
 
 def _items_left_out(
-    choice: _Choice, offer: Callable[[Hit], Offer], shown_numbers: frozenset[int], reason_of: Callable[[int], str]
+    choice: _Choice,
+    offer: Callable[[Hit], Offer],
+    shown_numbers: frozenset[int],
+    limits: RelevanceLimits,
+    spare_tokens: int,
+    silence: str,
 ) -> list[dict[str, Any]]:
     """Items of the hits that a block has not, as many as a receipt lists, each with the reason."""
-    hits, offers = choice.hits, choice.offers
-    left = sorted({*range(len(offers))}.difference(choice.packed.chosen))
+    hits, offers, pack = choice.hits, choice.offers, choice.packed
+    pairs = {_key(hits[i]) for i in pack.chosen}
+    left = sorted({*range(len(offers))}.difference(pack.chosen))
     parts = [
         *((hits[i], offers[i], _SHOWN) for i in sorted(shown_numbers)),
         *((hit, offer(hit), f"repeats {by.path}#L{by.passage.start_line}") for hit, by in choice.repeats),
-        *((hits[i], offers[i], reason_of(i)) for i in left[:_OMITTED]),
+        *(
+            (hits[i], offers[i], silence or _why_left(offers[i], limits, pack.unpaid.get(i), spare_tokens, pairs))
+            for i in left[:_OMITTED]
+        ),
     ]
     return [_item(hit, its_offer) | {"reason": why} for hit, its_offer, why in parts[:_OMITTED]]
 
