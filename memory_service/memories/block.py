@@ -41,6 +41,7 @@ from memory_service.memories.block_text import (
     lines_above,
     render_block,
     replaced_mark,
+    shortfall,
     shown_text,
     wrapper_quarters,
 )
@@ -362,7 +363,6 @@ def build_context(
     limits = limits.among(offers)
     block = (_render_picked(offers, included_numbers) if numbers else pack.block) if included_numbers else ""
     block = in_language(block, language)
-    tokens = count_tokens(block)
     spare = budget_tokens - count_tokens(in_language(pack.block, language))
     receipt = Receipt.model_validate(
         {
@@ -370,7 +370,7 @@ def build_context(
             "created_at": created_at,
             "query": query,
             "budget_tokens": budget_tokens,
-            "tokens": tokens,
+            "tokens": count_tokens(block),
             "included": [_item(hits[i], offers[i]) for i in included_numbers],
             "omitted": _items_left_out(choice, offer, numbers, limits, spare, silence),
             "omitted_count": len(numbers) + len(choice.repeats) + len(offers) - len(pack.chosen),
@@ -381,7 +381,7 @@ def build_context(
     return Context(
         system_prompt="\n\n".join(part for part in (system_prompt, block) if part),
         block=block,
-        tokens=tokens,
+        tokens=receipt.tokens,
         receipt=receipt,
         degraded=receipt.degraded,
     )
@@ -398,14 +398,12 @@ def _items_left_out(
     """Items of the hits that a block has not, as many as a receipt lists, each with the reason."""
     hits, offers, pack = choice.hits, choice.offers, choice.packed
     pairs = {_key(hits[i]) for i in pack.chosen}
-    left = sorted({*range(len(offers))}.difference(pack.chosen))
+    left = sorted({*range(len(offers))}.difference(pack.chosen))[:_OMITTED]
+    whys = [silence or _why_left(offers[i], limits, pack.unpaid.get(i), spare_tokens, pairs) for i in left]
     parts = [
         *((hits[i], offers[i], _SHOWN) for i in sorted(shown_numbers)),
         *((hit, offer(hit), f"repeats {by.path}#L{by.passage.start_line}") for hit, by in choice.repeats),
-        *(
-            (hits[i], offers[i], silence or _why_left(offers[i], limits, pack.unpaid.get(i), spare_tokens, pairs))
-            for i in left[:_OMITTED]
-        ),
+        *((hits[i], offers[i], why) for i, why in zip(left, whys, strict=True)),
     ]
     return [_item(hit, its_offer) | {"reason": why} for hit, its_offer, why in parts[:_OMITTED]]
 
@@ -539,19 +537,8 @@ def _why_left(
 def _why_irrelevant(offer: Offer, limits: RelevanceLimits, gain: float | None) -> str:
     """Why relevance or a gain that is too small keeps an offer out; empty if something else does."""
     if offer.relevance is not None and offer.relevance < limits.min_relevance:
-        return f"relevance {_less(offer.relevance, limits.min_relevance)}"
-    return "" if gain is None else f"gain: {_less(gain, limits.min_gain)} for 100 tokens"
-
-
-def _less(value: float, limit: float) -> str:
-    """A value and the limit that it is below, with as many digits as tell them apart."""
-    digits = next((n for n in (2, 3) if round(value, n) < round(limit, n)), 4)
-    return f"{_decimal(value, digits)} < {_decimal(limit, digits)}"
-
-
-def _decimal(value: float, digits: int) -> str:
-    whole = f"{value:.{digits}f}"
-    return whole.removeprefix("0") if digits == 2 else whole.rstrip("0").rstrip(".").removeprefix("0") or "0"
+        return f"relevance {shortfall(offer.relevance, limits.min_relevance)}"
+    return "" if gain is None else f"gain: {shortfall(gain, limits.min_gain)} for 100 tokens"
 
 
 def _why_empty(offers: Sequence[Offer], budget_tokens: int, limits: RelevanceLimits) -> str:
@@ -562,7 +549,7 @@ def _why_empty(offers: Sequence[Offer], budget_tokens: int, limits: RelevanceLim
     fitting = [offer for offer in offers if pack([offer], budget_tokens).block]
     best = max((offer.relevance for offer in fitting if offer.relevance is not None), default=1.0)
     if fitting and best < limits.min_relevance:
-        return f"nothing relevant: the best of {count} passages has relevance {_less(best, limits.min_relevance)}"
+        return f"nothing relevant: the best of {count} passages has relevance {shortfall(best, limits.min_relevance)}"
     if fitting:
         gain = pack(fitting[:1], budget_tokens, limits).unpaid.get(0)
         return f"nothing worth its tokens: {_why_irrelevant(fitting[0], limits, gain)}"

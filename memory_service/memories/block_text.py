@@ -194,3 +194,14 @@ def shown_text(text: str, role: Role, *, secrets: bool, language: str = "en") ->
     """Text of a passage as it may stand in the block, with whose it is on each line if it is not the user's."""
     block_text = _block_text(text if secrets else ornament("secrets", REDACTED, redact, text))
     return block_text if role == "user" else attribute_lines(block_text, role, texts_in(language))
+
+
+def shortfall(value: float, limit: float) -> str:
+    """A value and the limit that it is below, with as many digits as tell them apart."""
+    digits = next((n for n in (2, 3) if round(value, n) < round(limit, n)), 4)
+    return f"{_decimal(value, digits)} < {_decimal(limit, digits)}"
+
+
+def _decimal(value: float, digits: int) -> str:
+    whole = f"{value:.{digits}f}"
+    return whole.removeprefix("0") if digits == 2 else whole.rstrip("0").rstrip(".").removeprefix("0") or "0"
