@@ -408,6 +408,8 @@ class FactResolver:
         found: Callable[[StoredPassage, Hit], Hit],
     ) -> list[Hit]:
         hits = dict[int, Hit]()
+        brought = (statement for new in ahead.values() for statement in self._chains.stated_in(new))
+        self._chains.read(self._store, (statement.claim for statement in brought), -1 if self._history else _READ)
         for key, (_, hit) in marked_values.items():
             new = ahead.get(key)
             if new is not None and new.key not in hits and key not in hits:
