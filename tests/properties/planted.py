@@ -35,6 +35,7 @@ Check = Callable[[Path], None]
 _LOCKED = (
     "        with self._writing():\n"
     "            bearers = self._bearers(memory_id)\n"
+    "            self._history.erase_removals([entry.removal() for entry in bearers])\n"
     "            for path in dict.fromkeys(entry.path for entry in bearers):\n"
 )
 
