@@ -63,7 +63,7 @@ def test_what_a_plugin_puts_beside_a_prompt_for_one_call_parts_no_talk(tmp_path:
 
 
 def test_a_stream_comes_as_it_is_made(tmp_path: Path) -> None:
-    reply = Reply(text="one two three four five", pause_seconds=0.15)
+    reply = Reply(text="one two three four five", pause_seconds=0.4)
     with gateway(tmp_path, reply) as gate:
         came = list[tuple[float, str]]()
         begun = time.monotonic()

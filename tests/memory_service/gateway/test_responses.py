@@ -186,7 +186,7 @@ def test_two_answers_without_input_between_them_are_one_talk(tmp_path: Path, lon
 
 
 def test_a_stream_comes_as_it_is_made(tmp_path: Path) -> None:
-    reply = Reply(text="one two three four five", pause_seconds=0.15)
+    reply = Reply(text="one two three four five", pause_seconds=0.4)
     with gateway(tmp_path, reply) as gate:
         came, begun = list[float](), time.monotonic()
         for event in gate.openai().responses.create(model="m", input="Count.", stream=True):
