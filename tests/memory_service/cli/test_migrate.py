@@ -109,7 +109,7 @@ def test_a_person_is_told_what_a_database_still_holds_and_has_it_rewritten(
             "; gone by 20",
             "backups",
         ],
-        ("migrate", "--rewrite"): ["rewritten in", "documents, log_records"],
+        ("migrate", "--rewrite"): ["rewritten in", "documents, ", "log_records"],
     }.items():
         done = CommandLine(home=tmp_path, environment=words).run(*arguments, "--home", str(tmp_path))
         assert done.code == 0, done.err

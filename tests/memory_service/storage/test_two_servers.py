@@ -115,7 +115,7 @@ def start(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if request.param == "postgres":
         databases = request.getfixturevalue("postgres_databases")
         database = databases.migrated()
-    write_notes(folder, database, 800)
+    write_notes(folder, database, 1_200)
     with starting(folder, database) as started:
         yield started
     if database:
