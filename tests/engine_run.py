@@ -53,6 +53,8 @@ EXCUSED: dict[str, tuple[str, ...]] = {
         "tests/memory_service/test_old_home.py",
         "tests/memory_service/test_path_forms.py",
         "tests/memory_service/test_privacy.py",
+        "tests/memory_service/memories/test_file_history.py::test_a_home_in_files_keeps_no_history",
+        "tests/memory_service/web/test_history.py::test_the_page_of_a_home_in_files_says_that_there_is_no_history",
         "tests/memory_service/cli/test_workspaces.py::test_a_second_home_is_told_with_the_command_that_joins_them",
         f"{_DOCTOR}test_a_home_that_cannot_even_be_looked_at",
         f"{_SERVICE}test_facade.py::test_a_home_that_is_a_file_is_told",

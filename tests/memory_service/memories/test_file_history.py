@@ -115,7 +115,10 @@ def test_a_service_on_a_database_keeps_a_history_and_forgets_it(migrated_databas
         assert service.erase_versions(W, "MEMORY.md").versions == 0
         with pytest.raises(NotFound):
             service.versions(W, "USER.md")
-    with MemoryService(settings(tmp_path / "files", embedding_model="none")) as service:
+
+
+def test_a_home_in_files_keeps_no_history(tmp_path: Path) -> None:
+    with MemoryService(settings(tmp_path, embedding_model="none")) as service:
         for text in ("one\n", "two\n"):
             there = service.has_workspace(W)
             service.put(W, "MEMORY.md", text, if_match="*" if there else None, if_none_match=not there)
