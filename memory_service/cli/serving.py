@@ -44,7 +44,11 @@ def _workspace_of(project: str, place: Place, url: str | None) -> str:
     found_project, home = project_of(os.path.abspath(project)), home_of(place.home)
     server = server_of(home)
     is_here = not url or (server is not None and server.url.rstrip("/") == url.rstrip("/"))
-    return found_project.workspace_in(home) if is_here else found_project.workspace_elsewhere
+    if not is_here:
+        return found_project.workspace_elsewhere
+    from memory_service.config import load_settings
+
+    return found_project.workspace_for(load_settings(home=home))
 
 
 @click.command()

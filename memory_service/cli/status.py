@@ -28,7 +28,7 @@ def _status_place(place: Place, service: MemoryService) -> Place:
 
     if place.workspace_named:
         return place
-    own = project_of(os.getcwd()).workspace_in(service.settings.home)
+    own = project_of(os.getcwd()).workspace_for(service.settings)
     return dataclasses.replace(place, workspace=own) if service.has_workspace(own) else place
 
 

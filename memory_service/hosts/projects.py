@@ -17,11 +17,15 @@ import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING
 
 from indexer.common import lazy_regex
 from memory_service.errors import InvalidRequest, MemoryServiceError
 from memory_service.home import PROJECT_FILE, project_of_workspace
 from memory_service.storage.files.disk import replace_durably
+
+if TYPE_CHECKING:
+    from memory_service.config import Settings
 
 RULE_FILES = ("AGENTS.md", "CLAUDE.md", "CLAUDE.local.md")
 _MOST_RULE_BYTES = 64 * 1024
@@ -52,9 +56,18 @@ class Project:
         short = self._make_name(_DIGEST_CHARS)
         return short if project_of_workspace(home / short) in ("", self._place) else self.workspace_elsewhere
 
+    def workspace_for(self, settings: Settings) -> str:
+        """The name of its workspace where the memories of a service are, there or not.
+
+        In a database it is the short one only if the home folder says that it is this project's.
+        """
+        name = self.workspace_in(settings.home)
+        is_short = not settings.database_url or project_of_workspace(settings.home / name) == self._place
+        return name if is_short else self.workspace_elsewhere
+
     @property
     def workspace_elsewhere(self) -> str:
-        """The name of its workspace in a home on another machine, where nobody can look whose a short name is."""
+        """The name of its workspace where nobody can look whose a short name is: in a database, on another machine."""
         return self._make_name(_LONG_DIGEST_CHARS)
 
     def mark(self, folder: Path) -> None:

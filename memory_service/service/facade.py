@@ -448,11 +448,11 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
         try:
             if not is_local:
                 return project_elsewhere(folder).workspace_elsewhere
-            project, home = project_of(folder), self.settings.home
+            project = project_of(folder)
         except InvalidRequest:
             return ""
-        name = project.workspace_in(home)
-        project.mark(home / name)
+        name = project.workspace_for(self.settings)
+        project.mark(self.settings.home / name)
         return name
 
     def compact_messages(

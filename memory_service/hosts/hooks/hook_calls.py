@@ -293,9 +293,9 @@ class HookCall:
     def _project_workspace(self) -> str:
         if not self._places.is_local:
             raise InvalidRequest("The host is on another machine. Name the workspace, as with X-Memory-Workspace.")
-        project, home = project_of(self._event.folder), self._service.settings.home
-        name = project.workspace_in(home)
-        project.mark(home / name)
+        project, settings = project_of(self._event.folder), self._service.settings
+        name = project.workspace_for(settings)
+        project.mark(settings.home / name)
         return name
 
     @contextmanager

@@ -15,6 +15,7 @@ from memory_service.errors import InvalidRequest
 from memory_service.home import check_workspace
 from memory_service.hosts.projects import project_of
 from memory_service.storage.files.disk import sweep
+from tests.serving import settings
 
 
 def git(folder: Path, *arguments: str) -> None:
@@ -61,6 +62,18 @@ def test_a_workspace_with_the_name_that_it_once_got_stays_the_projects(tmp_path:
     home, project = tmp_path / "home", project_of(str(repository(tmp_path / "shop")))
     (home / project.workspace_elsewhere).mkdir(parents=True)
     assert project.workspace_in(home) == project.workspace_elsewhere
+
+
+def test_in_a_database_a_short_name_is_that_of_a_project_only_where_its_mark_is(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", project_of(str(repository(tmp_path / "shop")))
+    in_files, in_database = settings(home), settings(home, database_url="postgresql://localhost/memories")
+    short = project.workspace_for(in_files)
+    assert short == project.workspace_in(home) != project.workspace_elsewhere
+    assert project.workspace_for(in_database) == project.workspace_elsewhere
+    (home / short).mkdir(parents=True)
+    assert project.workspace_for(in_database) == project.workspace_elsewhere, "it may be another one's"
+    project.mark(home / short)
+    assert project.workspace_for(in_database) == short
 
 
 def test_a_workspace_that_is_not_there_is_not_made(tmp_path: Path) -> None:
