@@ -24,6 +24,7 @@ VIEWS = (
     "/files/MEMORY.md",
     "/files/MEMORY.md?as=source",
     "/edit/MEMORY.md",
+    "/history/MEMORY.md",
     "/sessions",
     "/sessions/s1",
     "/prompts",
