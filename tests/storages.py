@@ -6,17 +6,22 @@ looked for is looked for in all bytes that it holds.
 
 from __future__ import annotations
 
+import atexit
 import datetime as dt
+import hashlib
 import json
+import os
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
+import pytest
 
 from memory_service.storage.base import Storage
 from memory_service.storage.engines import open_storage
@@ -25,7 +30,11 @@ from memory_service.storage.logs import LogStore
 from memory_service.storage.sample import copy_sample
 from tests.disk import recorded
 from tests.memory_service.storage.memory_logs import MemoryLogs
+from tests.postgres import databases, is_installed
 from tests.serving import settings
+
+if TYPE_CHECKING:
+    import psycopg
 
 Clock = Callable[[], dt.datetime]
 
@@ -127,8 +136,94 @@ class Files(StorageCase):
             apsw.connection_hooks.remove(watch)
 
 
+class Databases(StorageCase):
+    """A home in a database of its own, on one server for the process; made when it is first asked for.
+
+    What a table holds is looked for in its rows: that no page of the data folder has it once the database was
+    rewritten, the tests of rewrites show.
+    """
+
+    def settings(self, home: Path) -> dict[str, object]:
+        """See `StorageCase`."""
+        name, (server, template) = self._name(home), _databases()
+        with _connected(server) as connection:
+            if connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone() is None:
+                _copy_database(connection, template, name)
+        return {"database_url": f"{server.rpartition('/')[0]}/{name}"}
+
+    def copy(self, home: Path, target: Path) -> None:
+        """See `StorageCase`."""
+        if home.exists():
+            shutil.copytree(home, target, symlinks=True)
+        with _connected(_databases()[0]) as connection:
+            _copy_database(connection, self._name(home), self._name(target))
+
+    def remove(self, home: Path) -> None:
+        """See `StorageCase`."""
+        shutil.rmtree(home, ignore_errors=True)
+        with _connected(_databases()[0]) as connection:
+            connection.execute(f'DROP DATABASE "{self._name(home)}" WITH (FORCE)'.encode())
+
+    def places(self, home: Path) -> Iterator[tuple[str, bytes]]:
+        """See `StorageCase`."""
+        yield from FILES.places(home)
+        tables = (
+            "SELECT table_name, string_agg(format(CASE data_type WHEN 'bytea' THEN '%I' ELSE '%I::text' END, "
+            "column_name), ', ') FROM information_schema.columns WHERE table_schema = 'public' GROUP BY 1"
+        )
+        with _connected(f"{self.settings(home)['database_url']}") as connection:
+            for table, columns in connection.execute(tables).fetchall():
+                for row in connection.execute(f'SELECT {columns} FROM "{table}"'.encode()):
+                    values = (value if isinstance(value, bytes) else f"{value}".encode() for value in row)
+                    yield table, b"\0".join(values)
+
+    @contextmanager
+    def steps(self, home: Path, before: Callable[[], None]) -> Iterator[None]:
+        """See `StorageCase`: calls of the file system, and each wait for the server."""
+        from psycopg import Connection
+
+        wait = Connection.wait
+
+        def step(*arguments: Any, **named: Any) -> Any:
+            before()
+            return wait(*arguments, **named)
+
+        with pytest.MonkeyPatch.context() as patch, recorded(home, lambda _: before()):
+            patch.setattr(Connection, "wait", step)
+            yield
+
+    def _name(self, home: Path) -> str:
+        return f"home_{hashlib.sha256(os.fsencode(os.path.realpath(home))).hexdigest()[:24]}"
+
+
+@cache
+def _databases() -> tuple[str, str]:
+    """The address of a server that ends with this process, and the name of a database of it with all tables."""
+    made = ExitStack()
+    atexit.register(made.close)
+    databases_made = made.enter_context(databases())
+    address, _, template = databases_made.migrated().rpartition("/")
+    return f"{address}/postgres", template
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[psycopg.Connection[Any]]:
+    import psycopg
+
+    with psycopg.connect(address, autocommit=True) as connection:
+        yield connection
+
+
+def _copy_database(connection: psycopg.Connection[Any], source: str, name: str) -> None:
+    """A database with all that another one holds; those who are connected to that are sent away."""
+    connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [source])
+    connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{source}" STRATEGY file_copy'.encode())
+
+
 FILES = Files()
-STORAGES: Mapping[str, StorageCase] = MappingProxyType({"files": FILES})
+STORAGES: Mapping[str, StorageCase] = MappingProxyType(
+    {"files": FILES, **({"postgres": Databases()} if is_installed() else {})}
+)
 
 
 class LogCase(ABC):

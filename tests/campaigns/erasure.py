@@ -1,9 +1,9 @@
 """Erasures that are killed at each of their steps: what was erased is nowhere below the home afterwards.
 
 `python -m tests.campaigns.erasure --runs 300 --storage files` erases texts in every way there is, in English and in
-Chinese, in a process that ends at its n-th step: before a call of the file system, or before a statement of SQLite. In
-every third run another process serves the same home meanwhile. Then an erasure that was not acknowledged is asked for
-again, one that was is not, and every place of the storage is searched for the bytes.
+Chinese, in a process that ends at its n-th step: before a call of the file system, a statement of SQLite, or a wait for
+PostgreSQL. In every third run another process serves the same home meanwhile. Then an erasure that was not acknowledged
+is asked for again, one that was is not, and every place of the storage is searched for the bytes.
 """
 
 from __future__ import annotations
