@@ -96,7 +96,7 @@ def test_claude_code_talks_calls_a_tool_and_goes_on(tmp_path: Path) -> None:
 
 
 def test_claude_code_with_a_key_of_the_server(tmp_path: Path) -> None:
-    assert "the key is `ANTHROPIC_AUTH_TOKEN`" in DOCS.read_text(encoding="utf-8")
+    assert "one of them is `ANTHROPIC_AUTH_TOKEN`" in DOCS.read_text(encoding="utf-8")
     keys = {"api_keys": {"sk-team": "team"}}
     with gateway(tmp_path, "Yes.", protocol="anthropic", **keys) as gate:
         claude(gate, ADDRESS, [user("Is it on?")], "0199", key="sk-team")
