@@ -366,12 +366,14 @@ def test_a_packed_part_that_the_system_has_no_room_for(workspace: Workspace) -> 
 
 
 @contextmanager
-def small_disk(folder: Path) -> Iterator[Path]:
-    """A disk of 4 MB."""
+def small_disk(folder: Path, megabytes: int = 4) -> Iterator[Path]:
+    """A disk that is soon full."""
     if sys.platform != "linux" or os.geteuid() != 0:
         pytest.skip("a full disk is a small file system, which root alone may mount")
     folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], check=False).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)], check=False
+    ).returncode:
         pytest.skip("mounting is not allowed here")
     try:
         yield folder
