@@ -20,7 +20,7 @@ from indexer.sync.plan import SyncPlanner
 from indexer.sync.run import Progress, Sync, settled_state, things_in
 from indexer.types import Fingerprint, SyncProgress, SyncReport
 
-# So often a file is planned again that others change at the same time.
+# A file that others change at the same time is planned at most so often.
 _ROUNDS = 20
 
 

@@ -62,7 +62,7 @@ class FileHistory:
 
     def erase(self, path: str) -> int:
         """Erases the versions of a file; gives how many these were."""
-        return self._erase(lambda version_path, _: version_path == path)
+        return self._documents.erase_versions(lambda version_path, _: version_path == path)
 
     def erase_removals(self, removals: Collection[Removal]) -> None:
         """Erases the versions that have something that is to be forgotten, or an entry of its id in other words.
@@ -78,7 +78,7 @@ class FileHistory:
                 place == path and line in raw for line, place in lines
             )
 
-        self._erase(holds)
+        self._documents.erase_versions(holds)
 
     def erase_messages(self, texts: Callable[[], Iterable[str]]) -> None:
         """Erases the versions that have a line of messages, word for word.
@@ -89,10 +89,10 @@ class FileHistory:
         if not self.is_there:
             return
         lines = {line for text in texts() for line in _lines_with_words(text) if len(line) >= _LEAST_BYTES}
-        self._erase(lambda _, raw: any(line.strip().lstrip(_MARKERS) in lines for line in raw.splitlines()))
-
-    def _erase(self, holds: Callable[[str, bytes], bool]) -> int:
-        return self._documents.erase_versions(holds)
+        if lines:
+            self._documents.erase_versions(
+                lambda _, raw: any(line.strip().lstrip(_MARKERS) in lines for line in raw.splitlines())
+            )
 
 
 def _lines_with_words(text: str) -> Iterable[bytes]:
