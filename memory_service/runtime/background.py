@@ -107,6 +107,7 @@ class Operations:
         Raises:
             TooManyRequests: A thousand operations have not ended yet.
             CallCancelled: The service is closed, or about to be.
+            StorageFailed: Other processes could not see it; nothing was begun.
         """
         shown_operation = Operation(
             operation_id=f"op-{secrets.token_hex(8)}",
@@ -122,8 +123,14 @@ class Operations:
             if self._closed:
                 raise CallCancelled("The service is closed, and nothing was begun. Ask again when it runs.")
             self._make_room()
+            try:
+                self._write_record(operation, shown_operation)
+            except StorageFailed:
+                # What broke may have been the answer alone.
+                with suppress(StorageFailed):
+                    self._records(workspace).erase(RecordKind.OPERATION, key=shown_operation.operation_id)
+                raise
             self._operations[shown_operation.operation_id] = operation
-            self._record(operation)
             self._pool.submit(self._run, operation, work)
         return shown_operation
 
@@ -216,27 +223,27 @@ class Operations:
     def _record(self, operation: _Running, shown: Operation | None = None) -> None:
         """Show the other processes how far an operation is, or will be shown to be in a moment.
 
-        Where that cannot be written, this process alone knows.
+        Where that cannot be written any more, this process alone knows.
         """
-        shown = shown or operation.shown
-        records, operation_id = self._records(operation.workspace), shown.operation_id
         try:
-            with operation.recording:
-                raw = _Recorded(shown, self._presence.name).raw()
-                version = operation.version
-                stored_version = records.put(
-                    RecordKind.OPERATION, operation_id, raw, expected=version, expires=_expiry()
-                )
-                if stored_version is None:
-                    # Another process asks for an end.
-                    operation.stop.set()
-                    if shown.state != "running" or version is None:
-                        stored_version = records.put(
-                            RecordKind.OPERATION, operation_id, raw, expected=ANY, expires=_expiry()
-                        )
-                operation.version = stored_version or records.version(RecordKind.OPERATION, operation_id)
+            self._write_record(operation, shown or operation.shown)
         except StorageFailed as error:
             _log.warning("the record of an operation was not written: %s", error)
+
+    def _write_record(self, operation: _Running, shown: Operation) -> None:
+        records, operation_id = self._records(operation.workspace), shown.operation_id
+        with operation.recording:
+            raw = _Recorded(shown, self._presence.name).raw()
+            version = operation.version
+            stored_version = records.put(RecordKind.OPERATION, operation_id, raw, expected=version, expires=_expiry())
+            if stored_version is None:
+                # Another process asks for an end.
+                operation.stop.set()
+                if shown.state != "running" or version is None:
+                    stored_version = records.put(
+                        RecordKind.OPERATION, operation_id, raw, expected=ANY, expires=_expiry()
+                    )
+            operation.version = stored_version or records.version(RecordKind.OPERATION, operation_id)
 
     def running(self) -> int:
         """Number of queued or running operations."""

@@ -2,9 +2,10 @@
 
 Invariants: an event that any process of the home publishes is in the history of each that has one of its session; the
 ids of a session's events rise by one, so who sees a gap has missed something, and rise further
-after a restart; nobody who listens ever holds up who tells: a subscription is a place in the session's history, and
-what it is too slow for is counted to it by a `dropped` event; events hold numbers, ids and short reasons, never
-the text of a message; histories are bounded in length and in number.
+after a restart; an event that the storage does not take is told when it does, or soon to those of this process alone,
+with the id of the one before it; nobody who listens ever holds up who tells: a subscription is a place in the session's
+history, and what it is too slow for is counted to it by a `dropped` event; events hold numbers, ids and short reasons,
+never the text of a message; histories are bounded in length and in number.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from memory_service.errors import StorageFailed
 from memory_service.runtime.presence import Presence
@@ -36,6 +37,9 @@ KEPT_EVENTS = KEPT_MESSAGES
 KEPT_SESSIONS = 1024
 # Ids that rise by so many were begun anew, and nobody knows how many events were missed.
 _ANEW = 1_000_000
+# A database that went is asked again for so long, and so often.
+_LATE_SECONDS = 10.0
+_AGAIN_SECONDS = 0.25
 # Enough for an id or a reason, too little for what somebody said.
 MAX_FIELD_CHARS = 200
 
@@ -74,11 +78,21 @@ class _History:
         return bool(self.followers or self.waiters or self.compacting)
 
     def add(self, event: SessionEvent, holder: str) -> None:
-        self.holder = holder
         if event.id != self.next_id:
             self._begin_at(event.id)
         self.events.append(event)
         self.next_id = event.id + 1
+        self._note(event, holder)
+
+    def add_here(self, event: SessionEvent, holder: str) -> list[Callable[[], None] | None]:
+        """Take an event that no other process hears of, to those who listen now; gives what wakes them."""
+        for follower in self.followers:
+            follower._own_events.append(event.model_copy(update={"id": self.next_id - 1}))
+        self._note(event, holder)
+        return [follower._wake for follower in self.followers]
+
+    def _note(self, event: SessionEvent, holder: str) -> None:
+        self.holder = holder
         if event.kind in ("compaction_start", "compaction_end"):
             self.compacting = event.kind == "compaction_start"
             self.retry_expected = event.fields.get("will_retry") is True
@@ -107,6 +121,8 @@ class Subscription:
         self._session_id = session_id
         self._position = position
         self._now = now
+        # Of this process alone.
+        self._own_events: deque[SessionEvent] = deque(maxlen=KEPT_EVENTS)
         self._wake: Callable[[], None] | None = None
         self._closed = False
 
@@ -139,7 +155,10 @@ class Subscription:
             missing = self._missing()
             events = list(islice(history.events, max(self._position - history.kept_from, 0), None))
             self._position = history.next_id
-        return [*missing, *events]
+            # Each behind the one whose id it has.
+            events = sorted([*missing, *events, *self._own_events], key=lambda event: event.id)
+            self._own_events.clear()
+        return events
 
     def events(self, timeout_seconds: float | None = None) -> Iterator[SessionEvent]:
         """Events as they come, until the end or until none has come for `timeout_seconds`."""
@@ -169,7 +188,10 @@ class Subscription:
     def _comes(self, timeout_seconds: float | None) -> bool:
         history = self._history
         with history.changed:
-            return history.changed.wait_for(lambda: self._closed or self._position < history.next_id, timeout_seconds)
+            return history.changed.wait_for(self._has_news, timeout_seconds)
+
+    def _has_news(self) -> bool:
+        return self._closed or self._position < self._history.next_id or bool(self._own_events)
 
     def _missing(self) -> list[SessionEvent]:
         history = self._history
@@ -185,6 +207,16 @@ class Subscription:
             fields=MappingProxyType({"count": count}),
         )
         return [event]
+
+
+class _LateEvent(NamedTuple):
+    """An event that the storage did not take: the id behind which it may be, and until when to try, by `monotonic`."""
+
+    workspace: str
+    history: _History
+    event: SessionEvent
+    behind: int
+    until: float
 
 
 class EventHub:
@@ -204,6 +236,10 @@ class EventHub:
         self._now = now
         self._changing = threading.Lock()
         self._histories: OrderedDict[tuple[str, str], _History] = OrderedDict()
+        # In order, for one thread that is there as long as any is.
+        self._late: deque[_LateEvent] = deque()
+        self._late_thread: threading.Thread | None = None
+        self._ending = threading.Event()
         self._closed = False
 
     def publish(self, workspace: str, kind: EventKind, session_id: str, /, **fields: EventField) -> SessionEvent:
@@ -211,6 +247,9 @@ class EventHub:
 
         Each `compaction_start` needs its `compaction_end`, whatever comes of it. One with `will_retry=True` is
         followed by another start, by another end without it when the retry is given up, or by `settle`.
+
+        Returns:
+            The event; with the id 0 if the storage does not take it yet.
         """
         event = SessionEvent.model_construct(
             id=0,
@@ -221,25 +260,67 @@ class EventHub:
         )
         with self._changing:
             history = self._history(workspace, session_id)
-            first, behind = history.next_id, history.next_id - 1 if history.events else 0
-        number = self._publish(_channel(workspace, session_id), event, first, behind)
+            # Those before it come first.
+            is_late = any(late.history is history for late in self._late)
+            behind = history.next_id - 1 if history.events else 0
+        number = None if is_late else self._publish(workspace, history, event)
         if number is None:
-            number = self._add_here(history, event)
-        else:
-            self._catch_up(workspace, session_id, history)
+            self._publish_later(_LateEvent(workspace, history, event, behind, time.monotonic() + _LATE_SECONDS))
+            return event
         return event.model_copy(update={"id": number})
 
-    def _publish(self, channel: str, event: SessionEvent, first: int, behind: int) -> int | None:
-        for is_last in (False, True):
+    def _publish(self, workspace: str, history: _History, event: SessionEvent, behind: int | None = None) -> int | None:
+        """Have the storage number an event, and take it from there; None if the storage does not take it.
+
+        Args:
+            workspace: Its workspace.
+            history: That of its session.
+            event: The event.
+            behind: The id behind which it may be, if it was tried before: what failed may have been the answer alone.
+        """
+        channel, message = _channel(workspace, event.session_id), _message(event, self._presence.name)
+        with self._changing:
+            first, last = history.next_id, history.next_id - 1 if history.events else 0
+        for _ in range(2):
             try:
-                message = _message(event, self._presence.name)
-                return self._coordination.publish(channel, message, first=first, behind=behind)
+                seen = () if behind is None else self._coordination.messages(channel, behind)
+                number = next((number for number, raw in seen if raw == message), None)
+                if number is None:
+                    number = self._coordination.publish(channel, message, first=first, behind=last)
             except StorageFailed as error:
-                # A connection that broke is there again. On a full disk, or in a home that is only read, those of this
-                # process hear it.
-                if is_last:
-                    _log.warning("an event was not told to other processes: %s", error)
+                if behind is None:
+                    behind = last
+                    _log.warning("an event is not told yet: %s", error)
+            else:
+                self._catch_up(workspace, event.session_id, history)
+                return number
         return None
+
+    def _publish_later(self, late: _LateEvent) -> None:
+        with self._changing:
+            self._late.append(late)
+            if self._late_thread is None:
+                self._late_thread = threading.Thread(target=self._publish_late, name="late events", daemon=True)
+                self._late_thread.start()
+
+    def _publish_late(self) -> None:
+        """Publish what the storage did not take; what it does not take for long is told in this process alone."""
+        while True:
+            with self._changing:
+                if self._closed or not self._late:
+                    self._late_thread = None
+                    return
+                late = self._late[0]
+            number = self._publish(late.workspace, late.history, late.event, late.behind)
+            if number is None and time.monotonic() < late.until:
+                self._ending.wait(_AGAIN_SECONDS)
+                continue
+            with self._changing:
+                self._late.popleft()
+                wakes = late.history.add_here(late.event, self._presence.name) if number is None else []
+            if number is None:
+                _log.warning("an event was told in this process alone, as the storage did not take it")
+            _call(wakes)
 
     def publish_here(
         self, workspace: str, kind: WorkspaceEventKind, session_id: str = "", /, **fields: EventField
@@ -257,21 +338,15 @@ class EventHub:
         )
         with self._changing:
             history = self._history(workspace, "")
-        self._add_here(history, event)
+            history.add(event.model_copy(update={"id": history.next_id}), "")
+            wakes = [follower._wake for follower in history.followers]
+        _call(wakes)
 
     def is_followed(self, workspace: str) -> bool:
         """True if somebody listens to a workspace as a whole."""
         with self._changing:
             history = self._histories.get((workspace, ""))
             return history is not None and bool(history.followers)
-
-    def _add_here(self, history: _History, event: SessionEvent) -> int:
-        with self._changing:
-            number = history.next_id
-            history.add(event.model_copy(update={"id": number}), "")
-            wakes = [follower._wake for follower in history.followers]
-        _call(wakes)
-        return number
 
     def subscribe(self, workspace: str, session_id: str, after_id: int | None = None) -> Subscription:
         """Listen to a session, from now on or from where somebody has left off.
@@ -342,6 +417,7 @@ class EventHub:
 
     def close(self) -> None:
         """End all subscriptions and all waiting; returns at once."""
+        self._ending.set()
         with self._changing:
             self._closed = True
             wakes = []

@@ -186,6 +186,10 @@ class EventWatch(_Threads):
                         if answer.is_success:
                             for event in events_of(answer.iter_lines()):
                                 if event.id and event.name != "dropped":
+                                    if int(event.id) <= last:
+                                        # The database never took it: it has no id of its own.
+                                        self.ledger.count("events told by one replica alone")
+                                        continue
                                     self._events[int(event.id)].add(f"{event.name} {event.text}")
                                     self._ids[number].add(int(event.id))
                                     last = int(event.id)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,7 +22,10 @@ from memory_service.runtime.events import (
     EventKind,
     Subscription,
 )
+from memory_service.runtime.presence import Presence
 from memory_service.schemas.sessions import SessionEvent
+from memory_service.storage.files.file_storage import FileCoordination
+from memory_service.storage.files.shared_database import SHARED_FOLDER, SharedDatabase
 from tests.growth import assert_costs_at_most
 from tests.memory_service.storage.in_memory_records import event_hub
 from tests.waiting import until
@@ -331,3 +335,60 @@ def test_a_thousand_listeners_do_not_hold_up_who_tells() -> None:
     # None of them reads: nothing is stored for them, so a thousand cost little more than a walk over them.
     assert_costs_at_most(100, lambda: tell(hub), lambda: tell(alone))
     assert all(kinds(one.take())[0] == "dropped" for one in subscriptions)
+
+
+def hub_of(home: Path) -> EventHub:
+    coordination = FileCoordination(home, SharedDatabase(home))
+    return EventHub(coordination, Presence(coordination))
+
+
+def heard(subscription: Subscription, count: int) -> list[SessionEvent]:
+    """So many events of a subscription, and what else has come with them."""
+    events: list[SessionEvent] = []
+
+    def take() -> bool:
+        events.extend(subscription.take())
+        return len(events) >= count
+
+    until(take)
+    return events
+
+
+def test_what_the_storage_did_not_take_is_told_once_when_it_does(tmp_path: Path) -> None:
+    one, other = hub_of(tmp_path), hub_of(tmp_path)
+    with one.subscribe(W, S) as here, other.subscribe(W, S) as there:
+        one.publish(W, "prune", S, number=0)
+        (tmp_path / SHARED_FOLDER).rename(tmp_path / "elsewhere")
+        (tmp_path / SHARED_FOLDER).touch()
+        late = [one.publish(W, "prune", S, number=number) for number in (1, 2)]
+        assert [event.id for event in late] == [0, 0]
+        (tmp_path / SHARED_FOLDER).unlink()
+        (tmp_path / "elsewhere").rename(tmp_path / SHARED_FOLDER)
+        # It may be given the number that the late ones would have had.
+        other.publish(W, "prune", S, number=3)
+        events = heard(here, 4)
+        assert events == heard(there, 4)
+    ids = [event.id for event in events]
+    assert ids == list(range(ids[0], ids[0] + 4))
+    numbers = [event.fields["number"] for event in events]
+    assert sorted(map(str, numbers)) == list("0123") and numbers.index(1) < numbers.index(2)
+
+
+def test_what_the_storage_never_takes_is_told_here_without_an_id_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory_service.runtime.events._LATE_SECONDS", 0.1)
+    one, other = hub_of(tmp_path), hub_of(tmp_path)
+    with one.subscribe(W, S) as here, other.subscribe(W, S) as there:
+        before = one.publish(W, "compaction_start", S)
+        assert kinds(heard(here, 1)) == kinds(heard(there, 1)) == ["compaction_start"]
+        (tmp_path / SHARED_FOLDER).rename(tmp_path / "elsewhere")
+        (tmp_path / SHARED_FOLDER).touch()
+        one.publish(W, "compaction_end", S, will_retry=False)
+        assert [(event.kind, event.id) for event in heard(here, 1)] == [("compaction_end", before.id)]
+        assert one.is_idle(W, S)
+        (tmp_path / SHARED_FOLDER).unlink()
+        (tmp_path / "elsewhere").rename(tmp_path / SHARED_FOLDER)
+        after = other.publish(W, "prune", S)
+        assert [heard(each, 1) for each in (here, there)] == [[after], [after]]
+        assert after.id == before.id + 1

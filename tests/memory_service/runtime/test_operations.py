@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,14 @@ from hypothesis import strategies as st
 from indexer import StoreFull, SyncCancelled, SyncProgress, SyncReport
 from indexer.testing import HashEmbedder
 from indexer.types import Vectors
-from memory_service.errors import CallCancelled, NotFound, TooManyRequests
+from memory_service.errors import CallCancelled, NotFound, StorageFailed, TooManyRequests
 from memory_service.runtime.background import Operations, _progress_of
 from memory_service.runtime.index_answers import reindex_report
+from memory_service.runtime.presence import Presence
 from memory_service.schemas import Operation
 from memory_service.service import MemoryService
-from tests.memory_service.storage.in_memory_records import new_operations
+from memory_service.storage.files.shared_database import SHARED_FOLDER, DatabaseRecords, SharedDatabase
+from tests.memory_service.storage.in_memory_records import MemoryCoordination, new_operations
 from tests.serving import settings
 from tests.storages import write_documents
 from tests.waiting import until
@@ -220,6 +223,26 @@ def test_none_begins_after_the_end() -> None:
         operations.start("one", lambda on_progress, cancelled: SyncReport())
     assert operations.running() == 0
     operations.close()
+
+
+def test_none_begins_that_other_processes_cannot_see(tmp_path: Path) -> None:
+    database, begun = SharedDatabase(tmp_path), list[str]()
+    operations = Operations(partial(DatabaseRecords, database), Presence(MemoryCoordination()))
+
+    def work(on_progress: Callable[[SyncProgress], None], cancelled: Callable[[], bool]) -> SyncReport:
+        begun.append("one")
+        return REPORT
+
+    # A file in the place of the folder of what is shared.
+    (tmp_path / SHARED_FOLDER).touch()
+    with pytest.raises(StorageFailed):
+        operations.start("default", work)
+    assert operations.list("default") == [] and operations.running() == 0
+    (tmp_path / SHARED_FOLDER).unlink()
+    assert ended(operations, operations.start("default", work)).state == "done"
+    assert begun == ["one"]
+    operations.close()
+    database.close()
 
 
 class _Waiting(HashEmbedder):
