@@ -26,7 +26,8 @@ from memory_service.errors import InvalidName, InvalidRequest, MemoryServiceErro
 PREFIX = "MEMORY_SERVICE_"
 DEFAULT_HOME = Path("~/.memory-service")
 WORKSPACE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-SESSION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+MAX_SESSION_ID_CHARS = 128
+SESSION_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_SESSION_ID_CHARS - 1}}}")
 _MOST_SLUG_CHARS = 40
 # With this header a request is for the server of that instance alone.
 INSTANCE_HEADER = "X-Memory-Instance"

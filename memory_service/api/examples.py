@@ -262,6 +262,15 @@ MESSAGES = schemas.Messages(
 FOUND = schemas.FoundMessages(results=[schemas.FoundMessage(seq=4, role="user", text=_FACT, score=3.1)])
 AWAITED = schemas.AwaitedCalls(call_ids=["call_8fA3"])
 TRIMMED = schemas.Trimmed(backup="support-42.jsonl.20261120T143200.bak")
+BRANCH = SESSION.model_copy(
+    update={
+        "session_id": f"{_ID}.branch-with-a-queue-8d92ec25",
+        "title": "With a queue",
+        "messages": 11,
+        "last_seq": 12,
+        "tokens": 1_920,
+    }
+)
 RESTORED = schemas.Restored(session_id=_ID)
 IDLE = schemas.Idle(idle=True)
 PIN = schemas.Pin(pin_id="p0123456789ab", text="Never deploy on Fridays.")
@@ -403,6 +412,7 @@ REQUESTS: dict[str, Any] = {
     f"POST {_S}/overflow": {"error": "This model's maximum context length is 8192 tokens. You sent 9100."},
     f"POST {_S}/pending": {"call_ids": ["call_8fA3"]},
     f"POST {_S}/pins": {"text": "Never deploy on Fridays."},
+    f"POST {_S}/branches": {"seq": 12, "title": "With a queue"},
     f"POST {_S}/trim": {"keep_last": 100},
     "POST /v1/compact": {"messages": _HISTORY, "context_window": 16_000},
     "POST /v1/hooks/{host}": {
@@ -498,6 +508,7 @@ CALLS: dict[str, str] = {
             ("GET", "/pins", "pins()"),
             ("DELETE", "/pins/{pin_id}", 'unpin("p0123456789ab")'),
             ("POST", "/pending", 'pending(["call_1"])'),
+            ("POST", "/branches", 'branch(12, title="With a queue")'),
             ("POST", "/trim", "trim(keep_last=200)"),
             ("POST", "/restore", "restore()"),
             ("GET", "/search", 'search("deploy")'),

@@ -1,4 +1,4 @@
-"""Commands that work on a session: compact, compactions, undo, flush; and the sizes of its prompts."""
+"""Commands that work on a session: compact, compactions, undo, flush, branch; and the sizes of its prompts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_service.cli.options import Place, examples, session_argument, with_place
-from memory_service.cli.output import announce_work, emit_json, emit_value, warn
+from memory_service.cli.output import announce_work, emit_json, emit_value, printable, warn
 
 if TYPE_CHECKING:
     from memory_service.schemas.compaction import CompactionMode, CompactionReceipt
@@ -152,6 +152,29 @@ def undo(place: Place, session_id: str, compaction_id: str | None) -> None:
         emit_value({**receipt.model_dump(mode="json"), "view_tokens_before": before, "view_tokens_after": after})
     else:
         click.echo(f"undone  {receipt.compaction_id}  {before:,} -> {after:,} tokens")
+
+
+@click.command(epilog=examples("sessions branch support-42 12", 'sessions branch support-42 12 --title "With a queue"'))
+@session_argument
+@click.argument("seq", type=click.IntRange(min=1))
+@click.option("--title", default="", help="Its name for people; without --id, the id is made from it.")
+@click.option("--id", "branch_id", metavar="ID", help="Its id.  [default: made from the title, or from SEQ]")
+@with_place
+def branch(place: Place, session_id: str, seq: int, title: str, branch_id: str | None) -> None:
+    """Begin a session as another one does. It has all messages up to SEQ; the other one stays as it is.
+
+    Compactions and pins of until then are in both. The same again gives the same branch.
+    """
+    from memory_service.schemas import NewBranch, make_request
+
+    request = make_request(NewBranch, seq=seq, session_id=branch_id, title=title)
+    with place.service() as service:
+        session = service.branch(place.workspace, session_id, request)
+    if place.as_json:
+        emit_json(session)
+    else:
+        text = f"{session.session_id}  {printable(session.title)}".rstrip()
+        click.echo(f"branched  {text}  {session.messages} messages, {session.tokens:,} tokens")
 
 
 @click.command(epilog=examples("sessions flush support-42", "sessions flush support-42 --json"))

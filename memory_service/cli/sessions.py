@@ -486,7 +486,7 @@ def delete(place: Place, session_id: str, yes: bool) -> None:
     warn(done_delete_session.degraded)
 
 
-_WORK = ("compact", "compactions", "prompts", "undo", "flush")
+_WORK = ("compact", "compactions", "prompts", "undo", "flush", "branch")
 _HERE: dict[str, click.Command] = {
     "list": list_sessions,
     "show": show,

@@ -426,6 +426,16 @@ class Session:
         """Note that calls of tools run for long: until their results come, they are not taken for lost."""
         return self._connection.send(self._calls.pending(call_ids))
 
+    def branch(self, seq: int, *, session_id: str | None = None, title: str = "") -> schemas.Session:
+        """Begin a session that has all of this one up to a message; the same again gives the same branch.
+
+        Args:
+            seq: The number of the last message that both have.
+            session_id: The id of the branch; else made from its title or the number.
+            title: Its name for people.
+        """
+        return self._connection.send(self._calls.branch(seq, session_id, title))
+
     def trim(self, keep_last: int = TRIM_KEEP_LAST) -> schemas.Trimmed:
         """Move all but the last lines of the log into a file beside it."""
         return self._connection.send(self._calls.trim(keep_last))

@@ -204,6 +204,11 @@ class SessionCalls(Routes):
         body = schemas.make_request(schemas.PendingCalls, call_ids=list_of_texts("call_ids", call_ids))
         return self._post("/pending", schemas.AwaitedCalls, body, new_key())
 
+    def branch(self, seq: int, session_id: str | None, title: str) -> Call[schemas.Session]:
+        """The call that begins a branch."""
+        body = schemas.make_request(schemas.NewBranch, seq=seq, session_id=session_id, title=title)
+        return self._post("/branches", schemas.Session, body, new_key())
+
     def trim(self, keep_last: int) -> Call[schemas.Trimmed]:
         """The call that shortens the log."""
         return self._post("/trim", schemas.Trimmed, schemas.make_request(schemas.Trim, keep_last=keep_last), new_key())

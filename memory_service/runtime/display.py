@@ -5,9 +5,11 @@ Invariants: pure; every message has its number in the log, or is marked as put t
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from memory_service.compaction.checkpoint import is_checkpoint
@@ -15,7 +17,7 @@ from memory_service.compaction.view import View, view_language
 from memory_service.messages.reading import read_messages
 from memory_service.messages.shapes import Message, arguments_object, is_system, media_parts_of, text_of, tool_calls_of
 from memory_service.messages.sizes import Numbered
-from memory_service.text.placeholders import call_line, is_inline, media_label
+from memory_service.text.placeholders import call_line, is_inline, media_label, telling_argument
 from memory_service.text.texts import ENGLISH, Texts, texts_in
 
 if TYPE_CHECKING:
@@ -23,12 +25,42 @@ if TYPE_CHECKING:
     from memory_service.runtime.session_services import SessionSnapshot
 
 
+# Of an argument that holds others, so many levels are told apart, and so many arguments of a call.
+_MOST_LEVELS = 4
+_MOST_ARGUMENTS = 200
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCall:
-    """A call of a tool: in one line, and with its arguments as they are."""
+    """A call of a tool.
 
-    line: str
-    whole: str
+    Attributes:
+        name: The name of the tool.
+        written: The arguments as the model wrote them, JSON or not.
+    """
+
+    name: str
+    written: str
+
+    @property
+    def line(self) -> str:
+        """The call in a few words."""
+        return call_line(self.name, arguments_object(self.written))
+
+    @property
+    def whole(self) -> str:
+        """The call with its arguments as they are."""
+        return f"{self.name}({self.written})"
+
+    @property
+    def telling(self) -> str:
+        """The argument that tells most, in a few words; empty where none does."""
+        return telling_argument(arguments_object(self.written))
+
+    @property
+    def arguments(self) -> list[tuple[str, str]]:
+        """The arguments by their names, as a person reads them; those inside of others have a dot in their name."""
+        return list(islice(_arguments(arguments_object(self.written), ""), _MOST_ARGUMENTS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,8 +178,25 @@ def _likeness(message: Message) -> _Likeness:
 
 def _calls(message: Message) -> Iterator[ShownCall]:
     for call in tool_calls_of(message):
-        name, arguments = call["function"]["name"], call["function"]["arguments"]
-        yield ShownCall(line=call_line(name, arguments_object(arguments)), whole=f"{name}({arguments})")
+        yield ShownCall(name=call["function"]["name"], written=call["function"]["arguments"])
+
+
+def _arguments(values: Mapping[str, object], inside: str, level: int = 1) -> Iterator[tuple[str, str]]:
+    for key, value in values.items():
+        name = f"{inside}{key}"
+        if isinstance(value, Mapping) and value and level < _MOST_LEVELS:
+            yield from _arguments(value, f"{name}.", level + 1)
+        elif isinstance(value, list) and value and not any(isinstance(each, (dict, list)) for each in value):
+            yield name, ", ".join(map(_written_value, value))
+        elif isinstance(value, list) and value and level < _MOST_LEVELS:
+            numbered = {str(number): each for number, each in enumerate(value, 1)}
+            yield from _arguments(numbered, f"{name}.", level + 1)
+        else:
+            yield name, _written_value(value)
+
+
+def _written_value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _media(message: Message, seq: int | None, texts: Texts) -> Iterator[str]:

@@ -50,8 +50,8 @@ def begin_log(logs: LogStore, header: SessionHeader) -> SessionLog:
     return log
 
 
-def fork_log(logs: LogStore, session_id: str, branch: str, *, before_seq: int) -> None:
-    """Begin a session with what the log of another one has before a record.
+def fork_log(logs: LogStore, session_id: str, branch: str, *, before_seq: int, title: str = "") -> None:
+    """Begin a session with what the log of another one has before a record; with a title, that is its name for people.
 
     Raises:
         InvalidName: An id is not one of a session.
@@ -61,15 +61,31 @@ def fork_log(logs: LogStore, session_id: str, branch: str, *, before_seq: int) -
     """
     shared_takewhile = takewhile(lambda record: record.seq < before_seq, logs.open(session_id).read())
     logs.begin(
-        branch, (_of_branch(record, branch) for record in shared_takewhile if not isinstance(record.body, Unknown))
+        branch,
+        (_of_branch(record, branch, title) for record in shared_takewhile if not isinstance(record.body, Unknown)),
     )
 
 
-def _of_branch(record: Record, branch: str) -> Record:
+def is_fork(logs: LogStore, session_id: str, branch: str, *, before_seq: int, title: str = "") -> bool:
+    """True if a log is what `fork_log` would begin, or went on from that in its own way."""
+    records = (record for record in logs.open(session_id).read(media=False) if not isinstance(record.body, Unknown))
+    own_records = iter(logs.open(branch).read(media=False))
+    for record in records:
+        own, forked = next(own_records, None), _of_branch(record, branch, title)
+        is_same = own is not None and (own.seq, own.body) == (forked.seq, forked.body)
+        if record.seq >= before_seq:
+            return not is_same
+        if not is_same:
+            return False
+    return True
+
+
+def _of_branch(record: Record, branch: str, title: str) -> Record:
     """A record as a branch has it: a header names the branch."""
     if not isinstance(record.body, SessionHeader):
         return record
-    return replace(record, body=replace(record.body, session_id=branch, log_id=secrets.token_hex(8)))
+    header = replace(record.body, session_id=branch, log_id=secrets.token_hex(8), title=title or record.body.title)
+    return replace(record, body=header)
 
 
 def kept_by_trim(log: SessionLog, keep_last: int, also: Collection[int] = ()) -> set[int]:

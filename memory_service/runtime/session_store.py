@@ -21,7 +21,7 @@ from memory_service.compaction.presets import numbers_of
 from memory_service.compaction.record import PinRecord
 from memory_service.compaction.view import view_language
 from memory_service.errors import Conflict, InvalidRequest, MemoryServiceError, NotFound, StorageFailed, key_reused
-from memory_service.home import id_of_title
+from memory_service.home import MAX_SESSION_ID_CHARS, id_of_title
 from memory_service.messages.repair import to_wire
 from memory_service.messages.shapes import Json, Message, text_of
 from memory_service.messages.sizes import Numbered, Usage
@@ -32,10 +32,12 @@ from memory_service.runtime.log_changes import (
     foreign_messages,
     fork_log,
     has_messages,
+    is_fork,
     unreadable,
 )
 from memory_service.runtime.sent_messages import check_messages
 from memory_service.runtime.session_options import check_new, check_settings, pressure_of
+from memory_service.schemas.compaction import BRANCH_MARK
 from memory_service.schemas.messages import MAX_PIN_CHARS, Wire
 from memory_service.schemas.sessions import TRIM_KEEP_LAST, SessionChanges
 from memory_service.sessions.records import (
@@ -160,7 +162,7 @@ class SessionStore:
                 lambda: _texts(services.logs.open(session_id, must_exist=False))
             )
             # What it was asked for last stands in its receipts.
-            services.delete(session_id, first=lambda: self._forget_prompts(session_id))
+            services.delete(session_id, first=lambda: _forget_prompts(self._receipts, services, session_id))
             if services.engine:
                 kept_texts.extend(services.engine.forget(session_id))
 
@@ -182,7 +184,9 @@ class SessionStore:
             services.longterm.files.history.erase_messages(lambda: _texts(services.logs.open(session_id), seqs))
             # What it was asked for last stands in its receipts, what was recalled for a message in its prompts.
             gone_seqs.append(
-                erase_messages(services.logs, session_id, seqs, first=lambda: self._forget_prompts(session_id))
+                erase_messages(
+                    services.logs, session_id, seqs, first=lambda: _forget_prompts(self._receipts, services, session_id)
+                )
             )
             if services.engine:
                 texts.extend(services.engine.forget(session_id))
@@ -197,10 +201,6 @@ class SessionStore:
             erased=erasure,
             degraded=[*missing, *texts],
         )
-
-    def _forget_prompts(self, session_id: str) -> None:
-        self._receipts.erase(session_id)
-        self._services.prompts.erase(session_id)
 
     def append(
         self,
@@ -256,13 +256,33 @@ class SessionStore:
             raise Conflict("The session was begun meanwhile. Look at it again.")
         return session, LogEnd(state.edition, state.last_seq)
 
-    def fork(self, session_id: str, branch: str, *, before_seq: int) -> None:
+    def branch(self, session_id: str, seq: int, *, branch_id: str | None = None, title: str = "") -> schemas.Session:
+        """Begin a session with all that another one has up to a message; the same again gives the same branch.
+
+        Raises:
+            InvalidName: The id is not one of a session.
+            NotFound: There is no such session, or it has no such message.
+            Conflict: There is another session with the id of the branch.
+        """
+        self.message(session_id, seq)
+        title = title.strip()
+        end = f"{BRANCH_MARK}{id_of_title(title) if title else seq}"
+        root = session_id.partition(BRANCH_MARK)[0]
+        branch = branch_id or f"{root[: MAX_SESSION_ID_CHARS - len(end)]}{end}"
+        try:
+            self.fork(session_id, branch, before_seq=seq + 1, title=title)
+        except Conflict:
+            if not is_fork(self._services.logs, session_id, branch, before_seq=seq + 1, title=title):
+                raise Conflict(f"There is another session {branch} already. Give the branch another name.") from None
+        return self.summary(branch)
+
+    def fork(self, session_id: str, branch: str, *, before_seq: int, title: str = "") -> None:
         """Begin a session with all that the log of another one has before a record.
 
         Raises:
             Conflict: There is a session with the id of the branch.
         """
-        fork_log(self._services.logs, session_id, branch, before_seq=before_seq)
+        fork_log(self._services.logs, session_id, branch, before_seq=before_seq, title=title)
         with suppress(StorageFailed):
             # Without them the branch costs a provider's cache, and nothing else.
             self._services.prompts.fork(session_id, branch, before_seq=before_seq)
@@ -487,6 +507,11 @@ def _append_answer(
         if skipped
         else [],
     )
+
+
+def _forget_prompts(receipts: Receipts, services: SessionRuntime, session_id: str) -> None:
+    receipts.erase(session_id)
+    services.prompts.erase(session_id)
 
 
 def _texts(log: SessionLog, seqs: Collection[int] | None = None) -> Iterator[str]:

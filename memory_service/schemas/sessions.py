@@ -73,6 +73,18 @@ class NewSession(_OwnSettings, _OwnName):
     )
 
 
+class NewBranch(_OwnName):
+    """A branch of a session: a session of its own that begins as the other one does, up to a message."""
+
+    seq: int = Field(ge=1, le=10**15, description="Number of the last message that both have.", examples=[12])
+    title: str = Field(
+        default="",
+        max_length=MAX_TITLE_CHARS,
+        description="Name for people; without `session_id`, the id is made from it, else from `seq`.",
+        examples=["With a queue"],
+    )
+
+
 class SessionChange(_OwnSettings):
     """The settings to change in a session; what is left out stays as it is, null sets nothing of its own any more."""
 

@@ -67,6 +67,17 @@ class SessionUseCases(ABC):
             request.session_id, model=model, context_window=window, settings=settings, title=request.title
         )
 
+    def branch(self, workspace: str, session_id: str, request: schemas.NewBranch) -> schemas.Session:
+        """Begin a session with all that another one has up to a message; the same again gives the same branch.
+
+        Raises:
+            InvalidName: The id is not one of a session.
+            NotFound: There is no such session, or it has no such message.
+            Conflict: There is another session with the id of the branch.
+        """
+        store = self.sessions(workspace).store
+        return store.branch(session_id, request.seq, branch_id=request.session_id, title=request.title)
+
     def list_sessions(self, workspace: str) -> schemas.Sessions:
         """All sessions of a workspace, the last active first."""
         sessions = self.sessions(workspace).store.list_sessions()

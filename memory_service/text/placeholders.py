@@ -161,10 +161,15 @@ def is_cleared(text: str, seq: int) -> bool:
 
 def call_line(name: str, arguments: Mapping[str, object], texts: Texts = ENGLISH) -> str:
     """A call in a few words: its name and what tells most of its arguments."""
-    telling = next(filter(None, map(_words, (arguments[key] for key in _TELLING if key in arguments))), "")
-    telling = telling or next(filter(None, map(_words, arguments.values())), "")
+    telling = telling_argument(arguments)
     short = _short(name, _NAME_CHARS) or texts.pruned["tool"]
-    return f"{short}: `{_short(telling, _ARGUMENT_CHARS).replace('`', chr(39))}`" if telling else short
+    return f"{short}: `{telling.replace('`', chr(39))}`" if telling else short
+
+
+def telling_argument(arguments: Mapping[str, object]) -> str:
+    """The argument of a call that tells most about it, short and on one line; empty where none does."""
+    telling = next(filter(None, map(_words, (arguments[key] for key in _TELLING if key in arguments))), "")
+    return _short(telling or next(filter(None, map(_words, arguments.values())), ""), _ARGUMENT_CHARS)
 
 
 def media_label(part: Part, seq: int | None, n: int, texts: Texts = ENGLISH) -> str:

@@ -70,6 +70,7 @@ _VIEWS: Final[tuple[tuple[str, str, _View, PageWork], ...]] = (
     ("/sessions", "GET", sessions.session_list, "read"),
     ("/sessions/{session_id}", "GET", sessions.session_page, "read"),
     ("/sessions/{session_id}/undo", "POST", sessions.undo_compaction, "append"),
+    ("/sessions/{session_id}/branches", "POST", sessions.branch_session, "append"),
     ("/sessions/{session_id}/pins", "POST", sessions.pin_text, "append"),
     ("/sessions/{session_id}/unpin", "POST", sessions.remove_pin, "append"),
     ("/prompts", "GET", receipt_pages.receipt_list, "read"),

@@ -85,6 +85,23 @@ def erase(workspace: WorkspaceName, session_id: SessionId, shared: Shared) -> sc
     return done_delete_session
 
 
+@sessions_router.post(
+    "/{session_id}/branches",
+    status_code=201,
+    response_model=schemas.Session,
+    summary="Branch a session",
+    responses=success_response(201, examples.BRANCH) | error_responses(409, 413),
+)
+async def branch(
+    workspace: WorkspaceName, session_id: SessionId, body: schemas.NewBranch, shared: Shared, once: Once
+) -> Response:
+    """Begin a session that has all of this one up to a message, with its compactions and pins of until then.
+
+    This one stays as it is. The same again gives the same branch.
+    """
+    return await once.run_queued("append", lambda: shared.service.branch(workspace, session_id, body))
+
+
 @sessions_router.get(
     "/{session_id}/search", summary="Search a session", responses=success_response(200, examples.FOUND)
 )

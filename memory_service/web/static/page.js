@@ -58,7 +58,7 @@
     item = place;
     item.classList.add("at");
     item.tabIndex = -1;
-    item.focus({ preventScroll: true });
+    (item.querySelector("[autofocus]") ?? item).focus({ preventScroll: true });
   };
   addEventListener("hashchange", arrive);
   if (location.hash) arrive();

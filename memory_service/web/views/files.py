@@ -11,6 +11,7 @@ from starlette.responses import Response
 from memory_service.errors import Conflict, Forbidden, InvalidRequest, NotFound, PreconditionFailed
 from memory_service.schemas.memories import FileText
 from memory_service.web.markdown import outline_of
+from memory_service.web.views.sessions import messages_at
 from memory_service.web.visit import Visit
 
 # A file is shown in parts of so many lines and characters; of a longer line its beginning.
@@ -20,6 +21,8 @@ _LINE_CHARS: Final = 20_000
 # What `get` gives at once.
 _MOST_LINES: Final = 2_000
 _MOST_ENTRIES: Final = 500
+# Of what would be erased so much is shown.
+_MOST_REMOVED: Final = 200
 # All entries of a file are read to list some: those of a longer one would take seconds.
 _MOST_LISTED_LINES: Final = 20_000
 # A form holds no more: what is larger is for an editor.
@@ -103,7 +106,8 @@ def forget_page(visit: Visit) -> Response:
     """A memory that would be erased, before it is."""
     memory = visit.query.get("memory", "")
     answer = visit.service.forget(visit.workspace, memory, dry_run=True)
-    return visit.page("forget", memory=memory, answer=answer, back=visit.query.get("back", ""))
+    messages = {removal.citation: messages_at(visit, removal.citation) for removal in answer.removed[:_MOST_REMOVED]}
+    return visit.page("forget", memory=memory, answer=answer, messages=messages, back=visit.query.get("back", ""))
 
 
 def forget_memory(visit: Visit) -> Response:

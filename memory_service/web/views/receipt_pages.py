@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from starlette.responses import Response
 
 from memory_service.errors import MemoryServiceError, NotFound
 from memory_service.schemas.compaction import PromptMeasure
 from memory_service.schemas.memories import ReceiptItem
+from memory_service.web.views.sessions import messages_at
 from memory_service.web.visit import Visit
+
+if TYPE_CHECKING:
+    from memory_service.service import ShownMessage
 
 _MOST_RECEIPTS: Final = 60
 # Of what stayed out, so many are items with their lines.
 _WITH_TEXT: Final = 20
-_SHOWN_CHARS: Final = 600
+
+
+class _Passage(NamedTuple):
+    messages: list[ShownMessage]
+    text: str
 
 
 def receipt_list(visit: Visit) -> Response:
@@ -29,9 +37,9 @@ def receipt_page(visit: Visit) -> Response:
     """One receipt: what is in, and what is left out, with the reasons."""
     receipt = visit.service.receipt(visit.workspace, str(visit.request.path_params["receipt_id"]))
     items = [*receipt.included, *receipt.omitted[:_WITH_TEXT]]
-    texts = {id(item): _text_of(visit, item) for item in items}
+    passages = {id(item): _passage_of(visit, item) for item in items}
     prompts = [each for each in _prompts(visit, receipt.session_id or "") if each.receipt_id == receipt.receipt_id]
-    return visit.page("receipt", receipt=receipt, texts=texts, prompts=prompts[:1])
+    return visit.page("receipt", receipt=receipt, passages=passages, prompts=prompts[:1])
 
 
 def _prompts(visit: Visit, session_id: str) -> list[PromptMeasure]:
@@ -42,11 +50,12 @@ def _prompts(visit: Visit, session_id: str) -> list[PromptMeasure]:
         return []
 
 
-def _text_of(visit: Visit, item: ReceiptItem) -> str:
-    """The lines as they are now, which a receipt does not hold; empty where they are gone."""
+def _passage_of(visit: Visit, item: ReceiptItem) -> _Passage:
+    """The messages or lines that an item of a receipt names, as they are now; nothing where they are gone."""
+    place = f"{item.path}#L{item.start_line}-L{item.end_line}"
+    if messages := messages_at(visit, place):
+        return _Passage(messages, "")
     try:
-        lines = visit.service.original(visit.workspace, f"{item.path}#L{item.start_line}-L{item.end_line}")
+        return _Passage([], visit.service.original(visit.workspace, place).text)
     except MemoryServiceError:
-        return ""
-    text = lines.text or ""
-    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
+        return _Passage([], "")

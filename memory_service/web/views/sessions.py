@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import Response
 
+from memory_service.errors import MemoryServiceError
+from memory_service.schemas.base import make_request
 from memory_service.schemas.compaction import BRANCH_MARK
-from memory_service.web.visit import Visit
+from memory_service.schemas.sessions import ListedSession, NewBranch
+from memory_service.web.visit import Visit, written_number
 
 if TYPE_CHECKING:
     from memory_service.service import ShownCompaction, ShownMessage
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 _PAGE: Final = 200
 # A text longer than this is folded.
 _FOLD_CHARS: Final = 1_200
+_MESSAGES: Final = re.compile(r"sessions/(?P<session>[^/]+)\.jsonl#L(?P<first>\d{1,15})(?:-L(?P<last>\d{1,15}))?")
 
 
 def session_list(visit: Visit) -> Response:
@@ -62,7 +67,21 @@ def _part(visit: Visit, last: int) -> dict[str, Any]:
     shown = range(max(1, until - _PAGE + 1), until + 1)
     later = min(last, until + _PAGE) if until < last else 0
     at = visit.number("at", 0, last)
-    return {"shown": shown, "earlier": shown.start - 1, "later": later, "at": at, "until": until, "fold": _FOLD_CHARS}
+    branch = visit.number("branch", 0, last)
+    places = {"earlier": shown.start - 1, "later": later, "at": at, "until": until, "branch": branch}
+    return {"shown": shown, "fold": _FOLD_CHARS, **places}
+
+
+def messages_at(visit: Visit, citation: str) -> list[ShownMessage]:
+    """The messages of a session that a citation names; none for any other place, and where they are gone."""
+    match = _MESSAGES.fullmatch(citation)
+    if match is None:
+        return []
+    first = int(match["first"])
+    try:
+        return visit.service.log_part(visit.workspace, match["session"], range(first, int(match["last"] or first) + 1))
+    except MemoryServiceError:
+        return []
 
 
 def undo_compaction(visit: Visit) -> Response:
@@ -70,6 +89,14 @@ def undo_compaction(visit: Visit) -> Response:
     session_id = str(visit.request.path_params["session_id"])
     visit.service.undo(visit.workspace, session_id, visit.form.get("compaction", "") or None)
     return visit.go(f"/w/{visit.workspace}/sessions/{session_id}")
+
+
+def branch_session(visit: Visit) -> Response:
+    """Begin a session with the messages up to one; a form that is sent twice leads to the same one."""
+    session_id, seq = str(visit.request.path_params["session_id"]), written_number(visit.form.get("seq", ""))
+    request = make_request(NewBranch, seq=seq or 0, title=visit.form.get("title", ""))
+    branch = visit.service.branch(visit.workspace, session_id, request)
+    return visit.go(f"/w/{visit.workspace}/sessions/{branch.session_id}#m{seq}")
 
 
 def pin_text(visit: Visit) -> Response:
@@ -137,8 +164,9 @@ def _state(said: ShownMessage, in_view: ShownMessage | None) -> str:
     return "changed" if in_view.note or in_view.text != said.text else "kept"
 
 
-def _branches(visit: Visit, session_id: str) -> list[str]:
+def _branches(visit: Visit, session_id: str) -> list[ListedSession]:
+    """The sessions that a session was parted from or that were parted from it."""
     stem = session_id.partition(BRANCH_MARK)[0]
     summaries = visit.service.list_sessions(visit.workspace).sessions
-    family = [session.session_id for session in summaries if session.session_id.partition(BRANCH_MARK)[0] == stem]
-    return sorted(set(family) - {session_id})
+    family = (each for each in summaries if each.session_id.partition(BRANCH_MARK)[0] == stem)
+    return sorted((each for each in family if each.session_id != session_id), key=lambda each: each.session_id)

@@ -45,6 +45,7 @@ CONTRACT = {
     ("DELETE", S),
     ("GET", f"{S}/search"),
     ("POST", f"{S}/pending"),
+    ("POST", f"{S}/branches"),
     ("POST", f"{S}/trim"),
     ("POST", f"{S}/restore"),
     ("POST", f"{S}/messages"),

@@ -178,7 +178,7 @@ ESSENTIAL = {
     ),
     "stubs and labels of the service's own, which know no meaning": (
         *("trim_middle", "is_inline", "call_line", "shorten_result", "is_cleared", "stub_text", "placeholder_text"),
-        *("see_text", "media_label", "handle", "too_large_text", "without_media", "payload_bytes"),
+        *("telling_argument", "see_text", "media_label", "handle", "too_large_text", "without_media", "payload_bytes"),
     ),
     "readers within facts, of which others fail in the table": ("caption",),
     "where a line stands, and what is no word: of this what is stored is made": (

@@ -293,13 +293,19 @@ ROUTES = [
     ("GET", "/pins"),
     ("DELETE", "/pins/p1"),
     ("POST", "/pending"),
+    ("POST", "/branches"),
     ("POST", "/trim"),
     ("POST", "/restore"),
     ("GET", "/events"),
     ("GET", "/idle"),
     ("GET", "/search?q=x"),
 ]
-BODIES: dict[str, Json] = {"/overflow": {"error": "x"}, "/pending": {"call_ids": ["x"]}, "/trim": {"keep_last": 1}}
+BODIES: dict[str, Json] = {
+    "/overflow": {"error": "x"},
+    "/pending": {"call_ids": ["x"]},
+    "/branches": {"seq": 2},
+    "/trim": {"keep_last": 1},
+}
 
 
 @pytest.mark.parametrize(("method", "route"), ROUTES)

@@ -110,6 +110,7 @@ def bodies(alpha: Alpha) -> dict[str, list[dict[str, Any]]]:
         "/sessions": [{}, {"session_id": "s1"}],
         "/sessions/{session_id}": [{"model": "gpt-4o"}],
         "/pending": [{"call_ids": ["call-1"]}],
+        "/branches": [{"seq": 2}],
         "/trim": [{"keep_last": 1}],
         "/restore": [{}],
         "/sessions/{session_id}/messages": [messages],

@@ -42,6 +42,19 @@ def test_a_plan_shows_its_steps_and_changes_nothing(cli: CommandLine, mode: str)
     assert raw(cli) == before
 
 
+def test_a_branch_is_begun_once(cli: CommandLine) -> None:
+    begun(cli)
+    for _ in range(2):
+        printed = cli.ok("sessions", "branch", "support-42", "12", "--title", "With a queue")
+        assert re.fullmatch(
+            r"branched  support-42\.branch-with-a-queue-\w{8}  With a queue  \d+ messages, .+\n", printed
+        )
+    cli.ok("sessions", "branch", "support-42", "12", "--id", "other")
+    assert log(cli, "other") == log(cli)[:11]
+    cli.run("sessions", "branch", "support-42", "9999").failed_with("9999")
+    assert cli.run("sessions", "branch", "support-42", "9", "--json").answer(schemas.Session).title == ""
+
+
 def test_a_compaction_shrinks_the_view_keeps_the_log_and_is_undone_exactly(cli: CommandLine) -> None:
     begun(cli)
     seen, said = view(cli), log(cli)

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from memory_service import (
+    Conflict,
     ConnectionFailed,
     InvalidName,
     InvalidRequest,
@@ -208,6 +209,22 @@ def test_pins_searches_and_calls_that_run(memory: Any) -> None:
     assert session.pending(["call_1"]).call_ids == ["call_1"]
     with pytest.raises(InvalidRequest):
         session.pending("call_1")
+
+
+def test_a_branch_begins_with_what_was_said(memory: Any) -> None:
+    session = memory.session("s")
+    session.append(talk(6))
+    seq = session.messages("log").seqs[3]
+    made = session.branch(seq, title="With a queue")
+    assert (made.messages, made.title) == (4, "With a queue") and made.session_id.startswith("s.branch-with-a-queue-")
+    assert session.branch(seq, title="With a queue") == made
+    branch = memory.session(made.session_id)
+    assert branch.messages("log").messages == session.messages("log").messages[:4]
+    assert session.branch(seq, session_id="other").session_id == "other"
+    with pytest.raises(Conflict):
+        session.branch(seq - 1, session_id="other")
+    with pytest.raises(NotFound):
+        session.branch(999)
 
 
 def test_trim_restore_and_erase(memory: Any) -> None:

@@ -212,6 +212,43 @@ def test_late_results_are_waited_for(room: Room) -> None:
         room.sessions.store.await_results(S, [])
 
 
+def test_a_branch_is_named_and_the_same_again_gives_it(rooms: Rooms) -> None:
+    room = rooms()
+    room.say(user("one"), says("two"), user("three"))
+    store = room.sessions.store
+    seqs = store.log_view(S).seqs or []
+    room.sessions.store.pin(S, text="Never.")
+    made = store.branch(S, seqs[1])
+    assert (made.session_id, made.messages, made.pins) == (f"{S}.branch-{seqs[1]}", 2, 0)
+    titled = store.branch(S, seqs[1], title=" 换一种做法 ")
+    assert titled.session_id.startswith(f"{S}.branch-session-") and titled.title == "换一种做法"
+    room.sessions.append(titled.session_id, [user("four")])
+    room.sessions.append(S, [user("five")])
+    # What both have is the same, whatever each went on with.
+    again = store.branch(S, seqs[1], title="换一种做法")
+    assert (again.session_id, again.messages) == (titled.session_id, 3)
+    deeper = store.branch(titled.session_id, seqs[0])
+    assert (deeper.session_id, deeper.title) == (f"{S}.branch-{seqs[0]}", titled.title)
+    named = store.branch(S, seqs[2], branch_id="other")
+    assert [each["content"] for each in store.log_view("other").messages] == ["one", "two", "three"]
+    assert store.branch(S, seqs[2], branch_id="other") == named
+    before = {each.session_id for each in store.list_sessions()}
+    for seq, name in ((seqs[0], "other"), (seqs[2], titled.session_id), (seqs[0], S)):
+        with pytest.raises(Conflict, match="another"):
+            store.branch(S, seq, branch_id=name)
+    for seq in (999, 1):
+        with pytest.raises(NotFound):
+            store.branch(S, seq)
+    with pytest.raises(InvalidName):
+        store.branch(S, seqs[0], branch_id="a/b")
+    with pytest.raises(NotFound):
+        store.branch("nobody", 2)
+    long_name = "x" * 128
+    room.sessions.append(long_name, [user("x")])
+    assert len(store.branch(long_name, 2).session_id) == 128
+    assert {each.session_id for each in store.list_sessions()} - before == {long_name, f"{long_name[:119]}.branch-2"}
+
+
 def test_a_trim_can_be_taken_back(room: Room) -> None:
     room.talk(5)
     before, view = room.raw_log(), room.view()

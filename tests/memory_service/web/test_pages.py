@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from contextlib import closing
 from pathlib import Path
@@ -133,6 +134,61 @@ def test_log_and_view_stand_side_by_side_and_a_compaction_is_undone(person: Pers
     assert "Never deploy on Fridays." in pinned
     person.sends("/w/default/sessions/long/unpin", pin=field_of(pinned, "pin"))
     assert "Never deploy on Fridays." not in person.opens("/w/default/sessions/long")
+
+
+def test_a_call_of_a_tool_is_read_as_a_list_wherever_messages_are_shown(person: Person, server: RunningServer) -> None:
+    asked = {
+        "path": "src/retry.py",
+        "text": "for each in range(3):\n" * 40,
+        "how": {"dry_run": True, "tags": ["a", "b"]},
+    }
+    functions = [
+        {"name": "edit_file", "arguments": json.dumps(asked)},
+        {"name": "list_files", "arguments": "{}"},
+        {"name": "bash", "arguments": '{"command": "cut off'},
+    ]
+    calls = [{"id": f"c{at}", "type": "function", "function": each} for at, each in enumerate(functions)]
+    said = [
+        {"role": "user", "content": "Where is the retry limit set?"},
+        {"role": "assistant", "content": "The retry limit is set in retry.py.", "tool_calls": calls},
+        *({"role": "tool", "tool_call_id": each["id"], "content": "ok"} for each in calls),
+    ]
+    assert server.http.post(f"{W}/sessions/tools/messages", json={"messages": said}).status_code == 200
+    assert server.http.post(f"{W}/reindex", json={}).is_success
+    question = {"query": "Where is the retry limit set in retry.py?"}
+
+    def receipt() -> str | None:
+        told = server.http.post(f"{W}/context", json=question).json()["receipt"]
+        paths = [each["path"] for each in (*told["included"], *told["omitted"])]
+        return str(told["receipt_id"]) if "sessions/tools.jsonl" in paths else None
+
+    until(lambda: receipt() is not None)
+    citation = quote("sessions/tools.jsonl#L3")
+    for view in ("/sessions/tools", f"/prompts/{receipt()}", f"/forget?memory={citation}"):
+        shown = person.opens(f"/w/default{view}")
+        lists = re.findall(r'<dl class="arguments">(.*?)</dl>', shown, re.DOTALL)
+        terms = [re.findall(r"<dt>(.*?)</dt>", each) for each in lists]
+        assert ["path", "text", "how.dry_run", "how.tags"] in terms and ["_raw"] in terms, view
+        assert "list_files" in shown and "a, b" in shown and "tool_calls" not in shown and "&#34;path&#34;" not in shown
+        # A long one is folded.
+        assert re.search(r"<dt>text</dt><dd><details[^>]*><summary>for each in range\(3\):", shown)
+
+
+def test_a_session_is_branched_at_a_message(person: Person, server: RunningServer) -> None:
+    page = person.opens("/w/default/sessions/s1")
+    link = next(attributes["href"] for _, attributes in read(page).elements if "branch=2" in attributes.get("href", ""))
+    form = person.opens(f"/w/default/sessions/s1{link}")
+    assert field_of(form, "seq") == "2" and form.count('class="branch"') == 1
+    for _ in range(2):
+        branch = person.sends("/w/default/sessions/s1/branches", seq="2", title="换一种问法")
+        assert "换一种问法" in branch and "When do we deploy?" in branch and "On Tuesdays." not in branch
+    names = [each["session_id"] for each in server.http.get(f"{W}/sessions").json()["sessions"]]
+    assert len(names) == 2
+    assert "换一种问法" in person.opens("/w/default/sessions/s1")
+    person.sends("/w/default/sessions/s1/branches", 409, seq="3", title="换一种问法")
+    for seq in ("", "x", "99", "0"):
+        person.sends("/w/default/sessions/s1/branches", 404 if seq == "99" else 422, seq=seq, title="other")
+    assert len(server.http.get(f"{W}/sessions").json()["sessions"]) == 2
 
 
 def test_the_window_over_time_is_a_picture_and_a_table(person: Person, server: RunningServer) -> None:
