@@ -21,12 +21,12 @@ from itertools import chain as chained
 
 from indexer.common.lru import LRU
 from indexer.engine.authority import not_below
+from indexer.engine.captions import Captions
 from indexer.language.fact_words import is_beside, is_same, words_of
 from indexer.language.facts import (
     NOT_SAME,
     Facts,
     NotSame,
-    caption,
     change_of,
     facts_of,
     is_named,
@@ -35,7 +35,7 @@ from indexer.language.facts import (
 from indexer.language.facts_clause import Claim
 from indexer.language.facts_frame import FRAMES, is_frame
 from indexer.language.ornaments import ornament
-from indexer.stores.base import IndexStore, OfFile, OfThings, StoredPassage
+from indexer.stores.base import IndexStore, OfThings, StoredPassage
 from indexer.types import Hit, SearchFilter, Statement
 
 _READ = 64
@@ -43,8 +43,6 @@ _MOST_REPLACED = 8
 _MOST_PAIRS = 512
 _REMEMBERED = 8_192
 _SHOWN_CHARS = 300
-# How many lines above one of a record its name is looked for.
-_CAPTION_ABOVE = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +233,7 @@ class DayChains:
         self._known_chains = dict[tuple[int, int], Chain]()
         self._pairs: tuple[tuple[NotSame, int], ...] | None = None
         self._statements = LRU[int, list[FactStatement]](_REMEMBERED)
-        self._captions = LRU[int, frozenset[str]](_REMEMBERED)
+        self.captions = Captions()
 
     def stated_in(self, passage: StoredPassage) -> list[FactStatement]:
         """The claims of a passage."""
@@ -302,21 +300,6 @@ class DayChains:
             )
         return self._pairs
 
-    def caption_of(self, store: IndexStore, passage: StoredPassage) -> frozenset[str]:
-        """Words of the line above some keys and values that tells whose they are; empty for none."""
-        if passage.path.startswith("sessions/"):
-            return frozenset()
-        if (known_caption := self._captions.get(passage.key)) is not None:
-            return known_caption
-        first = max(0, passage.ordinal - _CAPTION_ABOVE)
-        above = [
-            each_passage.passage.text
-            for each_passage in store.passages(OfFile(passage.path, first, passage.ordinal)).values()
-            if each_passage.passage.heading == passage.passage.heading
-        ]
-        keys = self._captions[passage.key] = caption(above[::-1])
-        return keys
-
     @staticmethod
     def _facts_of(stored_passage: StoredPassage) -> Facts:
         passage = stored_passage.passage
@@ -368,6 +351,7 @@ class FactResolver:
         self._chains = chains
         self._filter = filter
         self._history = history
+        self._limit = -1 if history else _READ
         self._is_open = filter == SearchFilter()
 
     def resolve(
@@ -380,14 +364,11 @@ class FactResolver:
             found: A passage as a hit that stands before another.
         """
         statements = {passage.key: claims for passage, _ in hits if (claims := self._chains.stated_in(passage))}
-        limit = -1 if self._history else _READ
-        self._chains.read(self._store, (claim.claim for claims in statements.values() for claim in claims), limit)
+        self._read(chained.from_iterable(statements.values()))
         values = {stored_passage.key: (stored_passage, hit) for stored_passage, hit in hits}
         ahead = dict[int, StoredPassage]()
         for key, claims in statements.items():
-            chains = [
-                (statement, self._chains.chain(thing_number(statement.claim.thing), limit)) for statement in claims
-            ]
+            chains = [(statement, self._known_chain(statement)) for statement in claims]
             if chains := [(each_statement, chain) for each_statement, chain in chains if len(chain.statements) > 1]:
                 stored, hit = values[key]
                 values[key] = stored, self._yielding(self._mark(hit, chains), chains)
@@ -408,8 +389,7 @@ class FactResolver:
         found: Callable[[StoredPassage, Hit], Hit],
     ) -> list[Hit]:
         hits = dict[int, Hit]()
-        brought = (statement for new in ahead.values() for statement in self._chains.stated_in(new))
-        self._chains.read(self._store, (statement.claim for statement in brought), -1 if self._history else _READ)
+        self._read(statement for new in ahead.values() for statement in self._chains.stated_in(new))
         for key, (_, hit) in marked_values.items():
             new = ahead.get(key)
             if new is not None and new.key not in hits and key not in hits:
@@ -422,10 +402,30 @@ class FactResolver:
             hits.setdefault(key, hit)
         return [*hits.values()]
 
+    def _read(self, statements: Iterable[FactStatement]) -> None:
+        """Have at hand the chains of some statements, and the captions that tell which of them replace which."""
+        by_place = {(statement.claim.thing, statement.stored.key): statement for statement in statements}
+        self._chains.read(self._store, (statement.claim for statement in by_place.values()), self._limit)
+        earlier = dict[tuple[str, int], tuple[Chain, FactStatement]]()
+        for (thing, key), statement in by_place.items():
+            chain = self._known_chain(statement)
+            # The present one is compared with all others, each other one with that alone.
+            is_old = chain.current is not None and chain.current.stored.key != key
+            among = [statement] if is_old else chain.statements
+            earlier |= {(thing, old.stored.key): (chain, old) for old in among if old.claim.is_borrowed}
+        passages = dict[int, StoredPassage]()
+        for chain, old in earlier.values():
+            by = chain.replacer(old, parted=self.is_distinct)
+            if by is not None and by.claim.is_borrowed:
+                passages |= {by.stored.key: by.stored, old.stored.key: old.stored}
+        self._chains.captions.of(self._store, [*passages.values()])
+
+    def _known_chain(self, statement: FactStatement) -> Chain:
+        return self._chains.chain(thing_number(statement.claim.thing), self._limit)
+
     def _chain_of(self, statement: FactStatement) -> Chain:
-        limit = -1 if self._history else _READ
-        self._chains.read(self._store, [statement.claim], limit)
-        return self._chains.chain(thing_number(statement.claim.thing), limit)
+        self._chains.read(self._store, [statement.claim], self._limit)
+        return self._known_chain(statement)
 
     def _mark(self, hit: Hit, chains: Sequence[tuple[FactStatement, Chain]]) -> Hit:
         by = next((new for statement, chain in chains if (new := self.replacer(chain, statement))), None)
@@ -444,7 +444,7 @@ class FactResolver:
         by = chain.replacer(old, parted=self.is_distinct)
         if by is None or not (by.claim.is_borrowed and old.claim.is_borrowed):
             return by
-        keys, other_keys = (self._chains.caption_of(self._store, statement.stored) for statement in (by, old))
+        keys, other_keys = self._chains.captions.of(self._store, [by.stored, old.stored])
         return by if keys == other_keys else None
 
     def _yielding(self, hit: Hit, chains: Sequence[tuple[FactStatement, Chain]]) -> Hit:

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -259,16 +259,19 @@ _SAME_WORDS, _SAME_VECTOR = 1e-6, 1e-5
 _Identity = tuple[str, tuple[str, ...]]
 
 
-def distinct(store: IndexStore, ranking: Ranked, positions: Ints, count: int) -> list[tuple[int, StoredPassage]]:
-    """Positions of the first candidates in an order with their passages, those that say the same once.
+def distinct(
+    store: IndexStore, ranking: Ranked, positions: Ints, count: int, *, beside: Sequence[int]
+) -> tuple[list[tuple[int, StoredPassage]], dict[int, StoredPassage]]:
+    """Positions of the first candidates in an order with their passages, those that say the same once; and all read.
 
     Args:
         store: The index, within a read.
         ranking: The candidates.
         positions: Their order.
         count: Most of them to return.
+        beside: Keys of other passages, which are read at once with the first ones.
     """
-    order = positions.tolist()
+    order, passages = positions.tolist(), dict[int, StoredPassage]()
     chosen_values: dict[_Identity, tuple[int, StoredPassage]] = {}
     spare = 5
     while order and len(chosen_values) < count:
@@ -276,45 +279,66 @@ def distinct(store: IndexStore, ranking: Ranked, positions: Ints, count: int) ->
         step = count - len(chosen_values) + spare
         batch, order, spare = order[:step], order[step:], 2 * spare
         keys = ranking.candidates.keys[batch].tolist()
-        passages = store.passages(keys)
+        passages |= store.passages([*dict.fromkeys((*keys, *beside))])
+        beside = ()
         for position, key in zip(batch, keys, strict=True):
             if passage := passages.get(key):
                 same = _identity(passage)
                 if same not in chosen_values or chosen_values[same][1].passage.authority < passage.passage.authority:
                     chosen_values[same] = position, passage
-    return [*chosen_values.values()][:count]
+    return [*chosen_values.values()][:count], passages
 
 
-def _days_of_copies(
-    store: IndexStore, ranking: Ranked, chosen_pairs: Sequence[tuple[int, StoredPassage]]
-) -> Mapping[int, tuple[dt.date, ...]]:
-    """All days on which the words of some candidates were written, by key, where there are several."""
-    alike = {found_passage.key: _alike(ranking, position) for position, found_passage in chosen_pairs}
-    wanted_places = [place for places in alike.values() for place in places.tolist()][:_MOST_COPIES]
-    if not wanted_places:
-        return {}
-    keys = ranking.candidates.keys
-    passages = store.passages([int(keys[place]) for place in dict.fromkeys(wanted_places)])
-    found_days = dict[int, tuple[dt.date, ...]]()
-    for _, passage in chosen_pairs:
-        same = _identity(passage)
-        copies = (passages.get(int(keys[place])) for place in alike[passage.key])
-        other_days = {copy.passage.date for copy in copies if copy is not None and _identity(copy) == same}
-        days = sorted(day for day in {passage.passage.date, *other_days} if day is not None)
-        if len(days) > 1:
-            found_days[passage.key] = tuple(days)
-    return found_days
+class _Copies:
+    """Other candidates of a search that may have the words of some, on other days.
 
+    Args:
+        ranking: The candidates.
+    """
 
-def _alike(ranking: Ranked, position: int) -> Ints:
-    """Places of the other candidates that have the same score by words, or the same vector, on other days."""
-    text, vector, days = ranking.candidates.text, ranking.candidates.vector, ranking.candidates.days
-    same = np.zeros(len(days), bool)
-    if text is not None and text.unit[position] > 0:
-        same |= np.abs(text.unit - text.unit[position]) < _SAME_WORDS
-    if vector is not None:
-        same |= np.abs(vector.own - vector.own[position]) < _SAME_VECTOR
-    return np.flatnonzero(same & (days > 0) & (days != days[position]))
+    def __init__(self, ranking: Ranked) -> None:
+        self._candidates = ranking.candidates
+        self._known = dict[int, list[int]]()
+
+    def of(self, positions: Iterable[int]) -> list[int]:
+        """Keys of the copies of some candidates, each once, without those of a text that is repeated too often."""
+        keys = (key for position in positions for key in self._keys(position))
+        return [*dict.fromkeys(islice(keys, _MOST_COPIES))]
+
+    def days(
+        self, store: IndexStore, pairs: Sequence[tuple[int, StoredPassage]], passages: Mapping[int, StoredPassage]
+    ) -> Mapping[int, tuple[dt.date, ...]]:
+        """All days on which the words of some candidates were written, by key, where there are several.
+
+        Args:
+            store: The index, within a read.
+            pairs: Positions of the candidates, with their passages.
+            passages: Passages that were read already.
+        """
+        missing_keys = [key for key in self.of(position for position, _ in pairs) if key not in passages]
+        passages = {**passages, **store.passages(missing_keys)} if missing_keys else passages
+        found_days = dict[int, tuple[dt.date, ...]]()
+        for position, passage in pairs:
+            same = _identity(passage)
+            copies = (passages.get(key) for key in self._keys(position))
+            other_days = {copy.passage.date for copy in copies if copy is not None and _identity(copy) == same}
+            days = sorted(day for day in {passage.passage.date, *other_days} if day is not None)
+            if len(days) > 1:
+                found_days[passage.key] = tuple(days)
+        return found_days
+
+    def _keys(self, position: int) -> list[int]:
+        """Keys of the other candidates that have the same score by words, or the same vector, on other days."""
+        if position not in self._known:
+            text, vector, days = self._candidates.text, self._candidates.vector, self._candidates.days
+            same = np.zeros(len(days), bool)
+            if text is not None and text.unit[position] > 0:
+                same |= np.abs(text.unit - text.unit[position]) < _SAME_WORDS
+            if vector is not None:
+                same |= np.abs(vector.own - vector.own[position]) < _SAME_VECTOR
+            places = np.flatnonzero(same & (days > 0) & (days != days[position]))
+            self._known[position] = self._candidates.keys[places].tolist()
+        return self._known[position]
 
 
 def _identity(passage: StoredPassage) -> _Identity:
@@ -352,7 +376,8 @@ def to_hits(
     order = np.argsort(-ranking.scores, kind="stable")
     if query.spread:
         order = spread(order, ranking.candidates.files, ~ranking.candidates.spoken, _OF_ONE_FILE)
-    pairs = distinct(view.store, ranking, order, pool)
+    copies = _Copies(ranking)
+    pairs, stored_passages = distinct(view.store, ranking, order, pool, beside=copies.of(order[: query.limit].tolist()))
     if is_varied:
         pairs = _diversify(pairs, ranking, settings.mmr_lambda, max(query.limit, COMPARED))
     if settings.fusion == "evidence":
@@ -363,7 +388,7 @@ def to_hits(
     hits = ornament(
         "authority", [(contender.stored, contender.hit) for contender in contenders], new_hits.by_authority, contenders
     )
-    if days := ornament("days", {}, _days_of_copies, view.store, ranking, pairs[: query.limit]):
+    if days := ornament("days", {}, copies.days, view.store, pairs[: query.limit], stored_passages):
         hits = [(passage, replace(hit, days=days.get(passage.key, ()))) for passage, hit in hits]
     chains = view.facts.on(query.today, query.zone)
     resolver = FactResolver(view.store, chains, query.filter, history=query.history)

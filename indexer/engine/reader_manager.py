@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from indexer.common.throttle import THROTTLE
@@ -97,9 +97,14 @@ class IndexReaderManager:
         pack = self._packed_part(segment, corpus) if segment is not None else None
         if self._is_due(corpus, pack) and time.monotonic() > self._retry_at:
             self._pack_later()
-        return IndexReader(
+        before = self._view
+        reader = IndexReader(
             store=self._store, corpus=corpus, matrix=matrix, packed_part=pack, terms=self._terms(corpus, pack)
         )
+        if before is None or before.corpus is not corpus:
+            return reader
+        # Searches by words and by vectors of one state differ in the matrix alone.
+        return replace(reader, facts=before.facts, tagged=before.tagged)
 
     def _terms(self, corpus: Corpus, pack: Packed | None) -> TermCache:
         """Known occurrences of late questions' terms; a packed index has its own."""

@@ -82,12 +82,20 @@ class OfFile(NamedTuple):
 
     Attributes:
         first: Position of the first one; -1 means the last one alone.
-        before: Position of the first one that is left out; None for all to the end.
     """
 
     path: str
     first: int = 0
-    before: int | None = None
+
+
+class OfRanges(NamedTuple):
+    """The passages of some ranges of files, range by range, in reading order.
+
+    Attributes:
+        ranges: Path, position of the first passage, and position of the first one that is left out.
+    """
+
+    ranges: tuple[tuple[str, int, int], ...]
 
 
 class Unembedded(NamedTuple):
@@ -139,7 +147,7 @@ class OfTags(NamedTuple):
 
 
 # Which passages: those of some keys, or as described at the class.
-Which: TypeAlias = Sequence[int] | OfFile | Unembedded | OfThings | OfSharedThings
+Which: TypeAlias = Sequence[int] | OfFile | OfRanges | Unembedded | OfThings | OfSharedThings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -417,7 +425,7 @@ class IndexStore(Protocol):
         ...
 
     def passages(self, which: Which) -> dict[int, StoredPassage]:
-        """Passages by key: of some keys, a file or things, or without a vector, in the order described there.
+        """Passages by key: of some keys, a file, ranges or things, or without a vector, in the order described there.
 
         Unknown keys and files are left out.
         """

@@ -31,6 +31,7 @@ from indexer.stores.base import (
     FileWrite,
     Head,
     OfFile,
+    OfRanges,
     OfSharedThings,
     OfTags,
     OfThings,
@@ -326,7 +327,7 @@ class SqliteStore:
         """False if there are no tables to select from; keys come from an index."""
         if isinstance(value, OfThings | OfSharedThings):
             return bool(self._head.now().fact_rules)
-        return not isinstance(value, OfFile | Unembedded) or self._head.has_tables()
+        return not isinstance(value, OfFile | OfRanges | Unembedded) or self._head.has_tables()
 
     def vectors_of_texts(self, text_hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         """See `IndexStore`."""

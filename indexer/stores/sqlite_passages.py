@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from indexer.stores.base import OfFile, OfSharedThings, OfThings, StoredPassage, Unembedded, Which
+from indexer.stores.base import OfFile, OfRanges, OfSharedThings, OfThings, StoredPassage, Unembedded, Which
 from indexer.stores.row_values import passage_of
 from indexer.stores.sqlite_rows import PASSAGE_COLUMNS
 from indexer.types import AUTHORITY, CUE_BITS, ROLE_BITS, ROLES
@@ -19,6 +19,7 @@ _BATCH = 500
 _LOWEST = next(number for number, role in enumerate(ROLES) if AUTHORITY[role] == min(AUTHORITY.values()))
 _ROLE_MASK = (1 << ROLE_BITS) - 1
 _STORED = f"p.key, f.path, f.source, p.ordinal, p.text_hash, {PASSAGE_COLUMNS}"
+_IN_FILES = f"SELECT {_STORED} FROM files f JOIN passages p USING (file) LEFT JOIN labels l USING (label)"
 _NO_KEY = (1 << 63) - 1
 _AMONG_PATHS = """ AND EXISTS (SELECT 1 FROM files f, json_each(?) j WHERE f.file = passages.file
     AND (f.path = j.value OR substr(f.path, 1, length(j.value) + 1) = j.value || '/'))"""
@@ -34,6 +35,8 @@ def select_passages(database: Database, value: Which) -> dict[int, StoredPassage
     match value:
         case OfFile():
             rows: Iterable[Row] = _of_file(database, value)
+        case OfRanges():
+            rows = _of_ranges(database, value)
         case Unembedded():
             rows = _unembedded_rows(database, value)
         case OfThings():
@@ -59,15 +62,16 @@ def _by_keys(database: Database, keys: Sequence[int]) -> Iterator[Row]:
 
 
 def _of_file(database: Database, file: OfFile) -> list[Row]:
-    # Without an end, all have a smaller position.
-    text = "AND p.ordinal >= ?2 AND p.ordinal < coalesce(?3, p.ordinal + 1) ORDER BY p.ordinal"
-    if file.first < 0:
-        text = "AND ?3 IS NULL ORDER BY p.ordinal DESC LIMIT -?2"
-    return database.rows(
-        f"""SELECT {_STORED} FROM files f JOIN passages p USING (file) LEFT JOIN labels l USING (label)
-            WHERE f.path = ?1 {text}""",
-        (file.path, file.first, file.before),
-    )
+    text = "AND p.ordinal >= ?2 ORDER BY p.ordinal" if file.first >= 0 else "ORDER BY p.ordinal DESC LIMIT -?2"
+    return database.rows(f"{_IN_FILES} WHERE f.path = ?1 {text}", (file.path, file.first))
+
+
+def _of_ranges(database: Database, value: OfRanges) -> Iterator[Row]:
+    for path, first, before in value.ranges:
+        yield from database.rows(
+            f"{_IN_FILES} WHERE f.path = ? AND p.ordinal >= ? AND p.ordinal < ? ORDER BY p.ordinal",
+            (path, first, before),
+        )
 
 
 def _unembedded_rows(database: Database, query: Unembedded) -> list[Row]:

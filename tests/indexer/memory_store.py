@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import secrets
 import shutil
-import sys
 import tempfile
 import threading
 import weakref
@@ -35,6 +34,7 @@ from indexer.stores.base import (
     Head,
     IndexStore,
     OfFile,
+    OfRanges,
     OfSharedThings,
     OfTags,
     OfThings,
@@ -177,10 +177,16 @@ class InMemoryStore:
         """See `IndexStore`."""
         now = self.contents
         match which:
-            case OfFile(path=path, first=first, before=before):
+            case OfFile(path=path, first=first):
                 known = list(now.files[path].rows.values()) if path in now.files else []
-                places = range(max(first, 0), sys.maxsize if before is None else before)
-                rows = known[-1:] if first < 0 else [row for row in known if row.stored.ordinal in places]
+                rows = known[-1:] if first < 0 else [row for row in known if row.stored.ordinal >= first]
+            case OfRanges(ranges=ranges):
+                rows = [
+                    row
+                    for path, first, before in ranges
+                    for row in (now.files[path].rows.values() if path in now.files else ())
+                    if first <= row.stored.ordinal < before
+                ]
             case Unembedded():
                 rows = [row for key in now.unembedded_keys(which) if (row := now.row(key))]
             case OfThings():

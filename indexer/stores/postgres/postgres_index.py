@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import LiteralString
 
 from indexer.corpus import Corpus, Floats, Ints
 from indexer.errors import StoreCorrupt, StoreReplaced
@@ -82,11 +83,11 @@ class PostgresIndex:
 
     def file_states(self, paths: Collection[str] | None = None) -> dict[str, FileState]:
         """See `IndexStore`."""
+        among: LiteralString = "" if paths is None else "AND path = ANY(%(paths)s::bytea[])"
         rows = self._heads.rows(
-            """SELECT path, source, size_bytes, version, checked_ns, content_hash, failure, revision FROM index_files
-               WHERE ws = %(ws)s AND gen = %(gen)s
-               AND (%(paths)s::bytea[] IS NULL OR path = ANY(%(paths)s::bytea[]))""",
-            paths=None if paths is None else [bytes_of(path) for path in paths],
+            f"""SELECT path, source, size_bytes, version, checked_ns, content_hash, failure, revision FROM index_files
+                WHERE ws = %(ws)s AND gen = %(gen)s {among}""",
+            paths=[bytes_of(path) for path in paths or ()],
         )
         return {text_of(path): FileState(text_of(path), *rest) for path, *rest in rows}
 
@@ -123,10 +124,11 @@ class PostgresIndex:
 
     def vectors(self, keys: Sequence[int] | None) -> tuple[Ints, Vectors]:
         """See `IndexStore`."""
+        # One statement for both would be planned anew each time.
+        among: LiteralString = "" if keys is None else "AND key = ANY(%(keys)s::bigint[])"
         rows = self._heads.rows(
-            """SELECT key, vector FROM index_vectors WHERE ws = %(ws)s AND gen = %(gen)s
-               AND (%(keys)s::bigint[] IS NULL OR key = ANY(%(keys)s::bigint[]))""",
-            keys=None if keys is None else [int(key) for key in keys],
+            f"SELECT key, vector FROM index_vectors WHERE ws = %(ws)s AND gen = %(gen)s {among}",
+            keys=[int(key) for key in keys or ()],
         )
         return vectors_of(rows)
 

@@ -161,10 +161,9 @@ class PostgresVectors:
         return copy._replace(gone=np.union1d(copy.gone, np.setdiff1d(known_keys, present)), paths=paths)
 
     def _paths(self, files: Sequence[int] | None) -> dict[int, tuple[SourceKind, str]]:
+        among: LiteralString = "" if files is None else "AND file = ANY(%(files)s::bigint[])"
         rows = self._heads.rows(
-            """SELECT file, source, path FROM index_files WHERE ws = %(ws)s AND gen = %(gen)s
-               AND (%(files)s::bigint[] IS NULL OR file = ANY(%(files)s::bigint[]))""",
-            files=files,
+            f"SELECT file, source, path FROM index_files WHERE ws = %(ws)s AND gen = %(gen)s {among}", files=files
         )
         return {file: (source, text_of(path)) for file, source, path in rows}
 

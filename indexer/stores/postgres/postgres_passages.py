@@ -9,7 +9,7 @@ import numpy as np
 
 from indexer.corpus import COLUMNS, Ints
 from indexer.language.facts import thing_number
-from indexer.stores.base import OfFile, OfSharedThings, OfThings, StoredPassage, Unembedded, Which
+from indexer.stores.base import OfFile, OfRanges, OfSharedThings, OfThings, StoredPassage, Unembedded, Which
 from indexer.stores.postgres.postgres_heads import PostgresHeads, bytes_of, text_of
 from indexer.stores.row_values import keys_of, passage_of
 
@@ -23,6 +23,12 @@ _OWN: Final[LiteralString] = "p.ws = %(ws)s AND p.gen = %(gen)s"
 _BY_KEY: Final[LiteralString] = (
     f"SELECT {_STORED} FROM index_passages p {_FILE} {_LABEL} WHERE {_OWN} AND p.key = ANY(%(keys)s::bigint[])"
 )
+_OF_RANGES: Final[LiteralString] = f"""
+    SELECT {_STORED} FROM
+    unnest(%(paths)s::bytea[], %(firsts)s::int[], %(befores)s::int[]) WITH ORDINALITY t (path, first, before, place)
+    JOIN index_files f ON f.ws = %(ws)s AND f.gen = %(gen)s AND f.path = t.path
+    JOIN index_passages p ON {_OWN} AND p.file = f.file AND p.ordinal >= t.first AND p.ordinal < t.before {_LABEL}
+    ORDER BY t.place, p.ordinal, p.key"""
 _OF_THINGS: Final[LiteralString] = f"""
     SELECT {_STORED} FROM unnest(%(things)s::bigint[], %(besides)s::bigint[]) WITH ORDINALITY t (thing, beside, place)
     CROSS JOIN (VALUES (0), (1)) d (undated)
@@ -53,6 +59,9 @@ def read_passages(heads: PostgresHeads, value: Which) -> dict[int, StoredPassage
     match value:
         case OfFile():
             rows: Iterable[tuple[Any, ...]] = _of_file(heads, value)
+        case OfRanges():
+            paths, firsts, befores = zip(*value.ranges, strict=True) if value.ranges else ((), (), ())
+            rows = heads.rows(_OF_RANGES, paths=[*map(bytes_of, paths)], firsts=[*firsts], befores=[*befores])
         case Unembedded():
             rows = _unembedded_rows(heads, value)
         case OfThings():
@@ -88,10 +97,7 @@ def _of_file(heads: PostgresHeads, value: OfFile) -> Sequence[tuple[Any, ...]]:
     if value.first < 0:
         return heads.rows(f"{query} ORDER BY p.ordinal DESC LIMIT 1", path=bytes_of(value.path))
     return heads.rows(
-        f"{query} AND p.ordinal >= %(first)s AND p.ordinal < %(before)s ORDER BY p.ordinal, p.key",
-        path=bytes_of(value.path),
-        first=value.first,
-        before=(1 << 31) - 1 if value.before is None else value.before,
+        f"{query} AND p.ordinal >= %(first)s ORDER BY p.ordinal, p.key", path=bytes_of(value.path), first=value.first
     )
 
 

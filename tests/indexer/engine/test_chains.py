@@ -9,10 +9,13 @@ from pathlib import Path
 import apsw
 import pytest
 
-from indexer import Hit, Index, SearchFilter
+from indexer import Hit, Index, Mode, SearchFilter
 from indexer.language.facts import UNREAD_FACTS
+from indexer.stores.base import OfRanges, StoredPassage, Which
+from indexer.stores.sqlite import SqliteStore
+from indexer.testing import HashEmbedder
 from tests.growth import assert_costs_at_most
-from tests.indexer.workspace import STORE_NAMES, NamedStores
+from tests.indexer.workspace import STORE_NAMES, NamedStores, Workspace, watched_statements
 
 Search = Callable[..., tuple[Hit, ...]]
 
@@ -228,3 +231,45 @@ def test_records_of_two_files_are_told_apart_by_the_line_above(index: Index) -> 
     marked = {hit.passage.text: hit.replaced_by for hit in index.search("birthday", limit=9).hits}
     assert marked["Birthday: July 1"] is None
     assert marked["Birthday: March 4"] is None
+
+
+class CountedStore(SqliteStore):
+    """A store in a file that notes the ranges of files that are asked for, read by read."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file)
+        self.reads = list[tuple[tuple[str, int, int], ...]]()
+
+    def passages(self, value: Which) -> dict[int, StoredPassage]:
+        if isinstance(value, OfRanges):
+            self.reads.append(value.ranges)
+        return super().passages(value)
+
+
+def test_captions_of_many_lines_are_read_at_once(tmp_path: Path) -> None:
+    store = CountedStore(tmp_path / "index.sqlite")
+    index = Index(tmp_path, None, store=store)
+    lines = "".join(f"- Shoe {number}\n" for number in range(9))
+    names = {f"d2026_01_{day:02}": "Mia" if day % 2 else "Bo" for day in range(1, 25)}
+    notes(index, **{day: f"# People\n\n{name}\n\n{lines}- Birthday: March {day[-2:]}\n" for day, name in names.items()})
+    hits = index.search("birthday", limit=20).hits
+    assert len(hits) > 10
+    assert 1 <= len(store.reads) <= 2 and max(len(ranges) for ranges in store.reads) > 10
+    assert index.search("birthday", limit=20).hits == hits and len(store.reads) <= 2
+    index.close()
+
+
+def test_a_search_by_words_between_two_by_vectors_reads_no_facts_again(workspace: Workspace) -> None:
+    workspace.write_items("memory/2026-01-01.md", ["Ana lives in Lisbon, where Ana lives well", "x"])
+    workspace.write_items("memory/2026-03-01.md", ["x", "Ana moved to Porto"])
+    workspace.synced(HashEmbedder()).close()
+    modes: tuple[Mode, ...] = ("vector", "text", "vector", "text")
+    with watched_statements() as statements:
+        index = Index(workspace.root, HashEmbedder(), store=SqliteStore(workspace.root / "index.sqlite"))
+        hits, counts = list[tuple[Hit, ...]](), list[int]()
+        for mode in modes:
+            hits.append(index.search("where does Ana live", mode=mode).hits)
+            counts.append(sum("FROM facts" in statement for statement in statements))
+        index.close()
+    assert hits[:2] == hits[2:] and hits[0][0].replaces
+    assert counts[0] and counts == counts[:1] * len(counts)

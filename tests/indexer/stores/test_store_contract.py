@@ -29,6 +29,7 @@ from indexer.stores.base import (
     IndexStore,
     NewPassage,
     OfFile,
+    OfRanges,
     OfSharedThings,
     OfTags,
     OfThings,
@@ -212,7 +213,13 @@ def test_before_the_first_write_there_is_nothing(open_store: Open, tmp_path: Pat
     assert store.file_versions(1) == {}
     assert store.file_states() == {}
     assert store.file_versions() == {}
-    for which in (OfFile("MEMORY.md", 0), Unembedded(9), OfThings((1,), 9, 1), OfSharedThings(9)):
+    for which in (
+        OfFile("MEMORY.md", 0),
+        OfRanges((("MEMORY.md", 0, 9),)),
+        Unembedded(9),
+        OfThings((1,), 9, 1),
+        OfSharedThings(9),
+    ):
         assert store.passages(which) == {}
     assert store.postings(["x"]) == []
     assert tagged(store, "ops") == []
@@ -533,11 +540,13 @@ def test_the_passages_of_a_file_can_be_had_from_a_place_on(store: IndexStore) ->
     assert passages_of(store, "memory/c.md", first=-1) == []
 
 
-def test_some_passages_of_a_file_can_be_had(store: IndexStore) -> None:
+def test_ranges_of_files_can_be_had_at_once(store: IndexStore) -> None:
     put(store, "memory/a.md", [passage(f"word{number}", line=number + 1) for number in range(9)])
-    some = store.passages(OfFile("memory/a.md", 3, 6)).values()
-    assert [each.passage.text for each in some] == ["word3", "word4", "word5"]
-    assert len(store.passages(OfFile("memory/a.md", 7))) == 2 and not store.passages(OfFile("memory/a.md", 3, 3))
+    put(store, "memory/b.md", ["other"])
+    ranges = OfRanges((("memory/b.md", 0, 9), ("memory/c.md", 0, 9), ("memory/a.md", 3, 6), ("memory/a.md", 5, 7)))
+    some = [each.passage.text for each in store.passages(ranges).values()]
+    assert some == ["other", "word3", "word4", "word5", "word6"]
+    assert not store.passages(OfRanges((("memory/a.md", 3, 3),))) and not store.passages(OfRanges(()))
 
 
 def test_a_write_is_refused_when_the_file_changed_meanwhile(store: IndexStore, open_store: Open) -> None:
