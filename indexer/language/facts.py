@@ -55,6 +55,7 @@ _HOUR = lazy_regex(r"(?:[01]?\d|2[0-3])[.:][0-5]\d(?:\D.*)?")
 _CHANGES_FILE = lazy_regex(f"(?:{ANY.clauses.change_logs})", re.IGNORECASE)
 
 
+@lru_cache(maxsize=1_024)
 def _is_newest_first(heading: tuple[str, ...], path: str) -> bool:
     """True for what stands in a list of changes, of which the newest stand first."""
     if path and _CHANGES_FILE.fullmatch(PurePosixPath(path).stem):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from indexer.common.patterns import lazy_regex
@@ -57,15 +57,16 @@ def _reader(language: Language, table: FactTable) -> _Reader:
     return _Reader(language.name, language.is_spaced, plain.claims_of, plain.ended_in)
 
 
-def _readers(text: str) -> Iterator[_Reader]:
+# A clause is read as a whole, and then by its wordings.
+@lru_cache(maxsize=64)
+def _readers(text: str) -> tuple[_Reader, ...]:
     """Readers of the languages that a text may be in; the first one does not read what is told to be in another."""
     first, *readers = _all_readers()
     may_be = [
         reader for reader in readers if (has_words_of if reader.is_spaced else _is_unspaced)(text, reader.language)
     ]
-    if language_of(text) not in {each_reader.language for each_reader in may_be if each_reader.is_spaced}:
-        yield first
-    yield from may_be
+    is_told = language_of(text) in {each_reader.language for each_reader in may_be if each_reader.is_spaced}
+    return (*(() if is_told else (first,)), *may_be)
 
 
 def _is_unspaced(text: str, _: str) -> bool:

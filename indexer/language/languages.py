@@ -55,6 +55,7 @@ def _by_word() -> dict[str, tuple[str, ...]]:
 
 
 _WORDS = _by_word()
+_GRAMMAR = _FIRST_WORDS.union(_WORDS)
 # So much more of another language is needed than of English: quotations and names stand in English texts.
 _CLEARLY = 1.25
 
@@ -107,9 +108,7 @@ def _script(text: str) -> tuple[str, int]:
 
 def _latin(words: list[str]) -> str:
     """The language of words in Latin letters."""
-    counts = Counter[str]()
-    for word in words:
-        counts.update(_WORDS.get(word, ()))
+    counts = Counter(name for word in words if word in _WORDS for name in _WORDS[word])
     english = sum(word in _FIRST_WORDS for word in words)
     if counts:
         name, most = counts.most_common(1)[0]
@@ -129,4 +128,4 @@ def stop_words_of(language: str) -> frozenset[str]:
 def has_words_of(text: str, language: str) -> bool:
     """True if a text has a word of grammar of a language, by its name, or none of any."""
     words = _LATIN_WORD.findall(text.lower())
-    return any(language in _WORDS.get(word, ()) for word in words) or _latin(words) == ""
+    return any(language in _WORDS.get(word, ()) for word in words) or _GRAMMAR.isdisjoint(words)

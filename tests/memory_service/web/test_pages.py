@@ -62,6 +62,15 @@ def test_a_hit_leads_to_its_line_and_says_what_replaced_it(person: Person) -> No
     assert "Since replaced by" in page
 
 
+def test_the_results_are_those_of_the_search_over_http(person: Person, server: RunningServer) -> None:
+    for question in ("where does Ana live", "when do we deploy", "Lisbon or Fridays", "我们什么时候部署"):
+        page = person.opens(f"/w/default/search?q={quote(question)}")
+        shown = re.findall(r'class="hit" data-item>\s*<header><a [^>]*>([^<]+)#L(\d+)', page)
+        found = server.http.post(f"{W}/search", json={"query": question, "limit": 20}).json()["results"]
+        assert shown == [(hit["path"], str(hit["start_line"])) for hit in found]
+        assert len(shown) >= 3
+
+
 def test_an_edit_is_saved_and_a_conflict_shows_both(person: Person, server: RunningServer) -> None:
     page = person.opens("/w/default/edit/MEMORY.md")
     etag, text = field_of(page, "etag"), area_of(page, "text")
