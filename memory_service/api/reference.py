@@ -40,7 +40,12 @@ def reference_page(document: dict[str, Any]) -> str:
 <ul>{"".join(_contents(document, operations))}</ul></nav>
 <main id="main" tabindex="-1"><h1>{escape(info["title"])} {escape(info["version"])}</h1>
 <p>{_prose(info["description"])}</p>{subjects}
-<section><h2 id="{_SHAPES}">Shapes</h2>{shapes}</section></main></div></body></html>"""
+<section><h2 id="{_SHAPES}">Shapes</h2>{shapes}</section></main></div>
+<dialog id="help" aria-labelledby="help-title"><article><header><h2 id="help-title">Keys</h2></header>
+<dl class="keys"><dt><kbd>/</kbd></dt><dd>The filter</dd><dt><kbd>j k</kbd></dt><dd>The next or the last route</dd>
+<dt><kbd>?</kbd></dt><dd>This help</dd></dl><footer><form method="dialog"><button>Close</button></form></footer>
+</article></dialog>
+</body></html>"""
 
 
 def _contents(document: dict[str, Any], operations: dict[str, list[tuple[str, str, dict[str, Any]]]]) -> Iterator[str]:

@@ -43,7 +43,9 @@ def parts_bar(parts: Mapping[str, float], label: str) -> Markup:
     return _picture(100, 8, label, "".join(rectangles))
 
 
-def calendar(days: Mapping[dt.date, int], until: dt.date, weeks: int, label: str, link: str) -> Markup:
+def calendar(
+    days: Mapping[dt.date, int], until: dt.date, weeks: int, label: str, links: Mapping[dt.date, str]
+) -> Markup:
     """A calendar of weeks as columns, each day the darker the more there is of it, and a link where there is anything.
 
     Args:
@@ -51,7 +53,7 @@ def calendar(days: Mapping[dt.date, int], until: dt.date, weeks: int, label: str
         until: The last day.
         weeks: How many weeks.
         label: What it shows, in words.
-        link: Address of a day, with `{day}` for it.
+        links: Addresses of the days that have one.
     """
     first = until - dt.timedelta(days=until.weekday() + _DAYS * (weeks - 1))
     most = max(days.values(), default=1)
@@ -60,13 +62,16 @@ def calendar(days: Mapping[dt.date, int], until: dt.date, weeks: int, label: str
         day = first + dt.timedelta(days=number)
         count = days.get(day, 0)
         shade = 0 if not count else 1 + min(3, 4 * count // (most + 1))
-        place = f'x="{_CELL * (number // _DAYS)}" y="{_CELL * (number % _DAYS)}"'
+        left, top = _CELL * (number // _DAYS), _CELL * (number % _DAYS + 1)
+        if day.day == 1:
+            cells.append(f'<text x="{left}" y="{_CELL - 4}">{day:%m}</text>')
+        place = f'x="{left}" y="{top}"'
         cell = (
             f'<rect class="shade{shade}" {place} width="{_CELL - 2}" height="{_CELL - 2}" rx="2">'
             f"<title>{day}: {count}</title></rect>"
         )
-        cells.append(f'<a href="{escape(link.format(day=day))}">{cell}</a>' if count else cell)
-    return _picture(_CELL * weeks, _CELL * _DAYS, label, "".join(cells), group=True)
+        cells.append(f'<a href="{escape(links[day])}">{cell}</a>' if day in links else cell)
+    return _picture(_CELL * weeks, _CELL * (_DAYS + 1), label, "".join(cells), group=True)
 
 
 def budgets(prompts: Sequence[PromptMeasure], label: str) -> Markup:

@@ -34,7 +34,7 @@
       return;
     }
     if (key === "j" || key === "k") move(key === "j" ? 1 : -1);
-    else if (key === "Enter" && item && event.target === item) item.querySelector("a[href]")?.click();
+    else if (key === "Enter" && item && event.target === item) item.querySelector("a[href]:not(.link), summary")?.click();
     else if (key === "?") document.getElementById("help")?.showModal();
     else if (key === "/" && document.getElementById("q")) document.getElementById("q").focus();
     else {
@@ -58,7 +58,7 @@
     item = place;
     item.classList.add("at");
     item.tabIndex = -1;
-    (item.querySelector("[autofocus]") ?? item).focus({ preventScroll: true });
+    item.focus({ preventScroll: true });
   };
   addEventListener("hashchange", arrive);
   if (location.hash) arrive();

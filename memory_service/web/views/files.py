@@ -12,11 +12,13 @@ from memory_service.errors import Conflict, Forbidden, InvalidRequest, NotFound,
 from memory_service.schemas.memories import FileText
 from memory_service.web.markdown import outline_of
 from memory_service.web.views.sessions import messages_at
-from memory_service.web.visit import Visit
+from memory_service.web.visit import Visit, written_day
 
 # A file is shown in parts of so many lines and characters; of a longer line its beginning.
 _LINES: Final = 1_000
 _CHARS: Final = 200_000
+# So many lines are shown before one that is looked for, in a part of its own.
+_LINES_BEFORE: Final = 20
 _LINE_CHARS: Final = 20_000
 # What `get` gives at once.
 _MOST_LINES: Final = 2_000
@@ -29,12 +31,16 @@ _MOST_LISTED_LINES: Final = 20_000
 _MOST_EDIT_CHARS: Final = 2_000_000
 # Where an entry's comment stands in its file: that is told beside the entry.
 _COMMENT: Final = re.compile(r"[ \t]*<!--[^\n]*?-->")
+DAY_FILE: Final = re.compile(r"memory/(?:.*/)?(\d{4}-\d{2}-\d{2})[^/]*\.md")
 _LOG: Final = re.compile(r"sessions/(.+)\.jsonl(?:#L(\d+).*)?")
 
 
 def file_list(visit: Visit) -> Response:
-    """All files, and a form for a new note."""
-    return visit.page("files", files=visit.service.files(visit.workspace), text="", message="")
+    """All files, or those of a day, and a form for a new note."""
+    files, day = visit.service.files(visit.workspace), written_day(visit.query.get("day", ""))
+    if day:
+        files = [file for file in files if (match := DAY_FILE.fullmatch(file.path)) and match[1] == str(day)]
+    return visit.page("files", files=files, day=day)
 
 
 def note_memory(visit: Visit) -> Response:
@@ -48,7 +54,7 @@ def file_page(visit: Visit) -> Response:
     path = str(visit.request.path_params["path"])
     if log := _LOG.fullmatch(path):
         return visit.go(f"/w/{visit.workspace}/sessions/{log[1]}")
-    part = _part(visit, path, max(1, visit.number("from", 1, 10**9)))
+    part = _part_at(visit, path, visit.number("from", 1, 10**9), visit.number("at", 0, 10**9))
     file: FileText = part["file"]
     if visit.query.get("as") == "source":
         return visit.page("source", **part)
@@ -117,6 +123,16 @@ def forget_memory(visit: Visit) -> Response:
     return visit.page("forget", memory=memory, answer=answer, back=visit.form.get("back", ""))
 
 
+def _part_at(visit: Visit, path: str, first: int, line: int) -> dict[str, Any]:
+    """The part of a file that begins with a line, or one that has another line, which is looked for."""
+    part = _part(visit, path, max(1, first))
+    line = min(line, part["file"].total_lines)
+    if line <= part["file"].end_line:
+        return part
+    near = _part(visit, path, max(1, line - _LINES_BEFORE))
+    return near if line <= near["file"].end_line else _part(visit, path, line)
+
+
 def _part(visit: Visit, path: str, first: int) -> dict[str, Any]:
     """The part of a file that begins with a line, and where the parts before and after it begin."""
     file = visit.service.get(visit.workspace, path, first, _LINES)
@@ -131,7 +147,13 @@ def _part(visit: Visit, path: str, first: int) -> dict[str, Any]:
     end = first + len(lines) - 1
     following = end + 1 if lines and end < file.total_lines else None
     shown_file = file.model_copy(update={"text": "".join(lines), "end_line": end, "next_start_line": following})
-    return {"file": shown_file, "earlier": max(1, first - _LINES) if first > 1 else 0, "is_cut": is_cut}
+    may_edit = visit.may_write and not path.startswith("@")
+    return {
+        "file": shown_file,
+        "earlier": max(1, first - _LINES) if first > 1 else 0,
+        "is_cut": is_cut,
+        "may_edit": may_edit,
+    }
 
 
 def file_in_full(visit: Visit, path: str, version: str | None = None) -> FileText:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections import Counter
+from urllib.parse import quote
 
 from starlette.responses import Response
 
+from memory_service.web.views.files import DAY_FILE
 from memory_service.web.visit import Visit, written_day
 
-_DAY = re.compile(r"memory/(?:.*/)?(\d{4}-\d{2}-\d{2})[^/]*\.md")
 _WEEKS = 26
 _LATEST = 12
 
@@ -30,10 +30,12 @@ def overview_page(visit: Visit) -> Response:
     files = service.files(workspace)
     sessions = service.list_sessions(workspace)
     entries = service.entries(workspace, limit=_LATEST).entries
-    days = Counter[dt.date]()
+    days, links = Counter[dt.date](), dict[dt.date, str]()
     for file in files:
-        if (match := _DAY.fullmatch(file.path)) and (day := written_day(match[1])):
+        if (match := DAY_FILE.fullmatch(file.path)) and (day := written_day(match[1])):
             days[day] += file.lines
+            several = f"/w/{workspace}/files?day={day}"
+            links[day] = several if day in links else f"/w/{workspace}/files/{quote(file.path)}"
     until = max([dt.datetime.now(dt.UTC).date(), *days])
     return visit.page(
         "overview",
@@ -43,6 +45,7 @@ def overview_page(visit: Visit) -> Response:
         sessions=sessions.sessions,
         entries=entries,
         days=days,
+        links=links,
         until=until,
         weeks=_WEEKS,
         degraded=[*status.degraded, *sessions.degraded],

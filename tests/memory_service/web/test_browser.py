@@ -156,6 +156,22 @@ def test_letters_open_the_views_and_a_question_mark_the_help(window: Any) -> Non
     window.locator("dialog[open]").wait_for(state="hidden")
 
 
+def test_enter_opens_what_an_item_leads_to_or_folds(window: Any, server: RunningServer) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "a.md"}'}}
+    said = [{"role": "assistant", "content": "I look.", "tool_calls": [call]}, {"role": "user", "content": "Well?"}]
+    assert server.http.post(f"{W}/sessions/folds/messages", json={"messages": said}).status_code == 200
+    window.goto("/w/default/sessions/folds")
+    window.keyboard.press("j")
+    window.keyboard.press("Enter")
+    window.locator("dl.arguments", has_text="a.md").wait_for()
+    window.get_by_role("link", name="Branch from here").first.click()
+    wait_until(window, "document.activeElement.name === 'title'")
+    window.keyboard.type("j and k are letters")
+    window.keyboard.press("Enter")
+    is_at(window, "/sessions/folds.branch-j-and-k-are-letters-")
+    window.locator("h1", has_text="j and k are letters").wait_for()
+
+
 def test_a_file_is_edited_and_a_conflict_is_merged(window: Any, server: RunningServer) -> None:
     file = server.home / "default" / "MEMORY.md"
     window.goto("/w/default/files/MEMORY.md")
@@ -309,6 +325,10 @@ def test_the_reference_is_filtered_and_leads_to_a_route(window: Any) -> None:
     window.keyboard.press("/")
     window.keyboard.type("undo")
     wait_until(window, "[...document.querySelectorAll('#contents li li')].filter(each => !each.hidden).length === 1")
+    window.keyboard.press("Escape")
+    window.keyboard.press("?")
+    window.locator("dialog[open]", has_text="The filter").wait_for()
+    window.keyboard.press("Escape")
     window.locator("#contents li li:visible a").click()
     is_at(window, "#undo_")
     assert window.evaluate("document.querySelector('article:target h3').textContent") == "Undo a compaction"

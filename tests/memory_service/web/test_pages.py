@@ -21,6 +21,7 @@ from tests.serving import RunningServer, W, serving, settings
 from tests.waiting import until
 
 RUNNING = ("style", "iframe", "object", "embed", "base", "img", "video", "audio", "template", "marquee")
+NEW = {"If-None-Match": "*"}
 TEMPLATES = Path(__file__).parents[3] / "memory_service" / "web" / "templates"
 
 
@@ -69,6 +70,37 @@ def test_the_results_are_those_of_the_search_over_http(person: Person, server: R
         found = server.http.post(f"{W}/search", json={"query": question, "limit": 20}).json()["results"]
         assert shown == [(hit["path"], str(hit["start_line"])) for hit in found]
         assert len(shown) >= 3
+
+
+def test_a_line_of_a_long_file_is_reached_in_whatever_part_it_is(person: Person, server: RunningServer) -> None:
+    lines = [f"- Note {number} of the year. {'More of it. ' * 60}\n" for number in range(1, 1_201)]
+    made = server.http.put(f"{W}/memories/memory/2026-05-01.md", json={"text": "".join(lines)}, headers=NEW)
+    assert made.status_code == 200
+    for line in (1, 250, 290, 999, 1_200, 9_999):
+        shown = person.opens(f"/w/default/files/memory/2026-05-01.md?as=source&at={line}")
+        assert f'<li id="L{min(line, 1_200)}">' in shown, line
+    assert '<li id="L1">' in person.opens("/w/default/files/memory/2026-05-01.md?as=source&at=20")
+
+
+def test_the_calendar_leads_to_the_notes_of_a_day(person: Person, server: RunningServer) -> None:
+    for name in ("2026-09-01-talk.md", "2026-09-02.md"):
+        made = server.http.put(f"{W}/memories/memory/{name}", json={"text": "- By hand.\n"}, headers=NEW)
+        assert made.status_code == 200
+    links = {attributes.get("href", "") for tag, attributes in read(person.opens("/w/default")).elements if tag == "a"}
+    assert {"/w/default/files?day=2026-09-01", "/w/default/files/memory/2026-09-02.md"} <= links
+    listed = person.opens("/w/default/files?day=2026-09-01")
+    assert "memory/2026-09-01.md" in listed and "2026-09-01-talk.md" in listed and "2026-09-02" not in listed
+
+
+def test_any_line_is_forgotten_from_the_source_of_its_file(person: Person, server: RunningServer) -> None:
+    page = person.opens("/w/default/files/MEMORY.md?as=source")
+    links = [attributes["href"] for _, attributes in read(page).elements if "/forget?" in attributes.get("href", "")]
+    assert len(links) == 3, "a blank line has nothing to forget"
+    asked = person.opens(links[-1])
+    assert "Never deploy on Fridays." in asked and "Rules" not in asked
+    person.sends("/w/default/forget", memory=field_of(asked, "memory"))
+    kept = server.http.get(f"{W}/memories/MEMORY.md").json()["text"]
+    assert "Rules" in kept and "Fridays" not in kept
 
 
 def test_an_edit_is_saved_and_a_conflict_shows_both(person: Person, server: RunningServer) -> None:
