@@ -42,10 +42,11 @@ _FORMAT_FILE = ".format"
 PROJECT_FILE = ".project"
 _MOST_PATH_BYTES = 4096
 _FILE_NAME = ".server.json"
+SETTINGS_FILE = "memory-service.toml"
 # What the service makes in a home, and in a workspace.
 _HOME_NAMES = frozenset({
     _FILE_NAME, "sealing.key", "signing.key", "hooks.log", "hooks.log.1", "gateway.log", "gateway.log.1",
-    "memory-service.toml", ".hosts", ".hooks", ".keys", ".shared", _FORMAT_FILE,
+    SETTINGS_FILE, ".hosts", ".hooks", ".keys", ".shared", _FORMAT_FILE,
 })  # fmt: skip
 _WORKSPACE_NAMES = frozenset({
     "MEMORY.md", "USER.md", "memory", "sessions", "receipts", "prompts", "engines", "index.sqlite", ".locks", ".hosts",
@@ -62,6 +63,7 @@ class ServerAddress(NamedTuple):
         url: Its address, as this machine reaches it.
         instance: Its name for this run.
         folder: What tells the home from a copy of it; empty from versions that did not say.
+        storage: What tells its database from another one; empty for files.
     """
 
     url: str
@@ -70,6 +72,12 @@ class ServerAddress(NamedTuple):
     started_at: float
     version: str
     folder: str = ""
+    storage: str = ""
+
+    def works_for(self, home: Path) -> bool:
+        """True unless the settings of a home name another database; where they name none, the server's is meant."""
+        address = database_of(home)
+        return not address or _database_mark(self.instance, address) == self.storage
 
 
 def home_of(given_value: Path | str | None) -> Path:
@@ -86,6 +94,26 @@ def home_of(given_value: Path | str | None) -> Path:
             f"The home {home} lies in a user's own folder, and there is none here. Name another one: --home FOLDER, or "
             f"{PREFIX}HOME."
         ) from None
+
+
+def database_of(home: Path) -> str:
+    """The address of the database in the place of a home's files, by environment and settings file; empty for none."""
+    if (address := os.environ.get(f"{PREFIX}DATABASE_URL")) is not None:
+        return address
+    with suppress(OSError, ValueError):
+        text = (home / SETTINGS_FILE).read_text("utf-8")
+        if "database_url" in text:
+            import tomllib
+
+            return str(tomllib.loads(text).get("database_url", ""))
+    return ""
+
+
+def _database_mark(instance: str, address: str) -> str:
+    """The mark of a database for one run of a server, which tells nothing of its address."""
+    import hashlib
+
+    return hashlib.sha256(f"{instance} {address}".encode()).hexdigest()[:16] if address else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,15 +366,21 @@ def new_instance() -> str:
 
 
 @contextmanager
-def announce_server(home: Path, url: str, instance: str) -> Iterator[None]:
+def announce_server(home: Path, url: str, instance: str, *, database: str = "") -> Iterator[None]:
     """Let commands find a server until the block ends; without a word where the home cannot be written.
 
     Then the server that was there before is found again, if it still answers.
+
+    Args:
+        home: The home.
+        url: The address of the server.
+        instance: Its name for this run.
+        database: The address of its database; empty for files.
     """
-    before = server_of(home)
+    before, mark = server_of(home), _database_mark(instance, database)
     with suppress(OSError):
         make_home(home)
-        _write(home, ServerAddress(url, instance, os.getpid(), time.time(), __version__, _folder_id(home)))
+        _write(home, ServerAddress(url, instance, os.getpid(), time.time(), __version__, _folder_id(home), mark))
     try:
         yield
     finally:

@@ -20,7 +20,8 @@ from memory_service import AsyncMemoryClient, MemoryClient
 from memory_service.api.app import create_app
 from memory_service.cli.root import root
 from memory_service.client import AsyncSession, Session
-from memory_service.config import FILE_NAME, load_settings
+from memory_service.config import load_settings
+from memory_service.home import SETTINGS_FILE
 from memory_service.service import MemoryService
 from memory_service.testing import ScriptedServer
 from tests.pages import PAGES, ROOT, blocks, code, prose, table
@@ -169,7 +170,7 @@ def test_the_page_of_the_client_shows_every_method(kinds: tuple[type, type]) -> 
     "text", [text for page, _, language, text in BLOCKS if (page in HOSTS, language) == (False, "toml")]
 )
 def test_a_block_of_settings_is_understood(tmp_path: Path, text: str) -> None:
-    (tmp_path / FILE_NAME).write_text(text, "utf-8")
+    (tmp_path / SETTINGS_FILE).write_text(text, "utf-8")
     kept = {"home"}
     assert load_settings(home=tmp_path).model_dump(exclude=kept) != load_settings(home="none").model_dump(exclude=kept)
 

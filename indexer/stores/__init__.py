@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from indexer.stores.postgres.migrations import applied_steps as applied_steps
     from indexer.stores.postgres.migrations import migrate_tables as migrate_tables
     from indexer.stores.postgres.migrations import require_tables as require_tables
+    from indexer.stores.postgres.postgres_address import is_address as is_address
     from indexer.stores.postgres.postgres_database import INCARNATION as INCARNATION
     from indexer.stores.postgres.postgres_database import NO_WORKSPACE as NO_WORKSPACE
-    from indexer.stores.postgres.postgres_database import DatabaseUnreachable as DatabaseUnreachable
     from indexer.stores.postgres.postgres_database import PostgresDatabase as PostgresDatabase
     from indexer.stores.postgres.postgres_database import Transaction as Transaction
+    from indexer.stores.postgres.postgres_errors import DatabaseUnreachable as DatabaseUnreachable
     from indexer.stores.postgres.postgres_index import open_postgres_index as open_postgres_index
     from indexer.stores.sqlite_database import Database as Database
 else:
@@ -30,9 +31,11 @@ else:
             ("INDEX_TABLES", "Tables", "applied_steps", "migrate_tables", "require_tables"), "postgres.migrations"
         ),
         **dict.fromkeys(
-            ("INCARNATION", "NO_WORKSPACE", "DatabaseUnreachable", "PostgresDatabase", "Transaction"),
+            ("INCARNATION", "NO_WORKSPACE", "PostgresDatabase", "Transaction"),
             "postgres.postgres_database",
         ),
+        "DatabaseUnreachable": "postgres.postgres_errors",
+        "is_address": "postgres.postgres_address",
         "open_postgres_index": "postgres.postgres_index",
     }
 

@@ -247,12 +247,14 @@ def serve(settings: Settings, *, watch: bool = True) -> None:
             signal.signal(signal.SIGTERM, signal.default_int_handler)
             if hasattr(signal, "SIGHUP"):
                 signal.signal(signal.SIGHUP, _on_hangup(settings, service.access))
+        place = settings.place if settings.database_url else f"home {settings.home.absolute()}"
         sys.stderr.write(
             f"memory-service listens on http://{_in_url(host)}:{port} "
-            f"(home {settings.home.absolute()}, model {service.embedding_model}, docs at /docs)\n"
+            f"({place}, model {service.embedding_model}, docs at /docs)\n"
         )
         sys.stderr.flush()
-        with announce_server(settings.home, f"http://{_in_url(_own_address(host))}:{port}", instance):
+        url = f"http://{_in_url(_own_address(host))}:{port}"
+        with announce_server(settings.home, url, instance, database=settings.database_url.get_secret_value()):
             with suppress(KeyboardInterrupt):
                 server.run(sockets=[listener])
 

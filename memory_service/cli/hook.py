@@ -84,7 +84,7 @@ class _HookCommand:
                 return
         except ServerUnusable as reason:
             if str(reason):
-                self.note(f"the files were used, as {reason}")
+                self.note(f"the server was not used, as {reason}")
         self._on_the_files(raw)
 
     def _through(self, server: Server, raw: bytes) -> None:

@@ -127,6 +127,6 @@ def _print_work(done: HostConnection) -> None:
         click.echo(f"  {file.action:<9}  {file.path}{f'  ({file.note})' if file.note else ''}")
     if done.connected:
         where = " --project" if done.scope == "project" else ""
-        click.echo(f"  memories   {done.home}")
+        click.echo(f"  memories   {done.memories}")
         click.echo(f"  see it     {done.see}")
         click.echo(f"  undo       memory-service disconnect {done.host}{where}")

@@ -55,6 +55,9 @@ def _print_line(followed: SyncedChange) -> None:
     shown_text = ", ".join(followed.paths[:_NAMED_PATHS])
     more = len(followed.paths) - _NAMED_PATHS
     named_text = f"{shown_text} and {more} more" if more > 0 else shown_text
+    if not followed.paths:
+        click.secho("watching again", dim=True, err=True)
+        return
     counts = f"+{report.added} ~{report.changed} -{report.removed}"
     click.echo(f"{named_text}  {counts}  {report.seconds * 1000:.0f} ms")
     for failure in report.failed:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from memory_service.home import LOOKED_FOR, PREFIX, home_of, id_of_title, is_title
+from memory_service.home import LOOKED_FOR, PREFIX, answers, database_of, home_of, id_of_title, is_title, server_of
 
 if TYPE_CHECKING:
     from memory_service.cli.warm import ServerMemory
@@ -58,6 +58,10 @@ class Place:
         # The home of the environment says nothing beside a server of the environment.
         is_named = self.home_named or not os.environ.get(f"{PREFIX}URL")
         with open_at_once(self.home if is_named else None, embeds=embeds) as service:
+            server = None if service.settings.database_url else server_of(service.settings.home)
+            if server and server.storage and answers(server.url):
+                note = f"the server at {server.url} has its memories in a database, and this command takes the files"
+                click.secho(f"note: {note} of {service.settings.home}: set database_url", dim=True, err=True)
             yield service
 
     @contextmanager
@@ -75,14 +79,19 @@ class Place:
             server = server_for(self.home, on_files=self.home_named)
         except ServerUnusable as reason:
             server = None
-            _tell_cold(str(reason))
+            self._tell_cold(str(reason))
         if server:
             yield ServerMemory(
-                server, functools.partial(self._prepare_service, embeds, waits), _tell_cold, waits=bool(waits)
+                server, functools.partial(self._prepare_service, embeds, waits), self._tell_cold, waits=bool(waits)
             )
             return
         with self._prepare_service(embeds, waits) as service:
             yield service
+
+    def _tell_cold(self, reason: str) -> None:
+        if reason:
+            place = "database was" if database_of(home_of(self.home)) else "files were"
+            click.secho(f"note: the {place} used, as {reason}", dim=True, err=True)
 
     @contextmanager
     def _prepare_service(self, embeds: bool, waits: bool | None) -> Iterator[MemoryService]:
@@ -100,11 +109,6 @@ class Place:
             if begins and service.settings.home.exists():
                 for join in service.other_homes():
                     click.secho(f"note: this begins a memory in {service.settings.home}; {join}", dim=True, err=True)
-
-
-def _tell_cold(reason: str) -> None:
-    if reason:
-        click.secho(f"note: the files were used, as {reason}", dim=True, err=True)
 
 
 def _is_named(option: str) -> bool:

@@ -93,7 +93,7 @@ def _address(place: Place, url: str | None) -> str:
         return address
     home = home_of(place.home)
     server = server_of(home)
-    if server is None:
+    if server is None or not server.works_for(home):
         raise InvalidRequest(
             f"No server runs on {home}. Start one with `memory-service serve`, or name one with --url."
         )

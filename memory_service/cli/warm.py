@@ -159,19 +159,23 @@ def server_for(home: Path | None, *, on_files: bool = False) -> Server | None:
 
     Raises:
         InvalidRequest: The address is none.
-        Unusable: There is one, of another version.
+        Unusable: There is one, of another version or with another database.
     """
     url = os.environ.get(f"{PREFIX}URL", "")
     if url and not on_files:
         return Server(checked_address(url, f"{PREFIX}URL").rstrip("/"))
     address = server_of(home_of(home))
-    if address and address.version != __version__:
+    if address is None:
+        return None
+    fault = ""
+    if address.version != __version__:
+        fault = f"is version {address.version}, and this is {__version__}"
+    elif not address.works_for(home_of(home)):
+        fault = "has its memories elsewhere than database_url says"
+    if fault:
         # One that was killed before an upgrade left its address, and is not there to be restarted.
-        is_there = answers(address.url)
-        raise ServerUnusable(
-            f"the server at {address.url} is version {address.version}, and this is {__version__}" if is_there else ""
-        )
-    return Server(address.url, address.instance) if address else None
+        raise ServerUnusable(f"the server at {address.url} {fault}" if answers(address.url) else "")
+    return Server(address.url, address.instance)
 
 
 def checked_address(url: str, name: str) -> str:
@@ -201,7 +205,7 @@ class FoundServer(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        text = f"commands work on the files, as {self.reason}" if self.reason else "commands go through it"
+        text = f"commands work without it, as {self.reason}" if self.reason else "commands go through it"
         return f"{self.url}, version {self.version}, process {self.pid}; {text}"
 
 

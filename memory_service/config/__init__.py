@@ -39,12 +39,19 @@ from memory_service.config.extra_paths import (
 )
 from memory_service.config.setting_origins import SettingOrigins, lines_of_names, setting_names, shown_settings
 from memory_service.errors import InvalidRequest
-from memory_service.home import DEFAULT_HOME, PREFIX, WORKSPACE_NAME, check_format, home_of, nearest, shown_name
+from memory_service.home import (
+    DEFAULT_HOME,
+    PREFIX,
+    SETTINGS_FILE,
+    WORKSPACE_NAME,
+    check_format,
+    home_of,
+    nearest,
+    shown_name,
+)
 from memory_service.schemas.memories import DEFAULT_WORKSPACE
 from memory_service.schemas.status import SettingValue
 
-FILE_NAME = "memory-service.toml"
-_WITHOUT_BLANKS = lazy_regex(r"\S+")
 # Name of the service's own context engine.
 OWN_ENGINE = "default"
 # Of a checkout; an installed package has it elsewhere, and no home looks like that.
@@ -367,8 +374,13 @@ class Settings(_Table):
     def _is_of_a_database(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
         if not (address := value.get_secret_value()):
             return value
-        if not address.startswith(("postgresql://", "postgres://")) or _WITHOUT_BLANKS.fullmatch(address) is None:
-            raise ValueError('write it as "postgresql://user:password@host:5432/name", with %20 for a blank')
+        from indexer.stores import is_address
+
+        if not is_address(address):
+            raise ValueError(
+                'write it as "postgresql://user:password@host:5432/name", and what a password has of "@", "/", "?", '
+                '"%" and blanks as %40, %2F, %3F, %25 and %20'
+            )
         if info.field_name == "database_url" and info.data.get("extra_paths"):
             raise ValueError(
                 "extra_paths names folders of this machine, which other servers on the database do not have. Unset it, "
@@ -441,8 +453,8 @@ def load_settings(**arguments: Any) -> Settings:
             "memory-service demo --keep FOLDER, and then --home FOLDER."
         )
     check_format(home)
-    text = _file_text(home / FILE_NAME)
-    file_fields = _parse_fields(home / FILE_NAME, text)
+    text = _file_text(home / SETTINGS_FILE)
+    file_fields = _parse_fields(home / SETTINGS_FILE, text)
     values = _merge_tables(_merge_tables(file_fields, environment), given_fields)
     try:
         settings = Settings(**{**values, "home": home})
@@ -450,7 +462,7 @@ def load_settings(**arguments: Any) -> Settings:
         raise InvalidRequest(_explain(error)) from None
     settings._origins = SettingOrigins(
         file=lines_of_names(text, setting_names(file_fields, _TABLES)),
-        file_name=str(home / FILE_NAME),
+        file_name=str(home / SETTINGS_FILE),
         environment=frozenset(setting_names(environment, _TABLES)),
         arguments=frozenset(setting_names(given_fields, _TABLES)),
     )

@@ -163,7 +163,8 @@ def _check(name: str, check: Callable[[], str | Measure]) -> Check:
 
 def _home(home: Path, storage: Storage) -> str:
     if fault := storage.fault():
-        raise _Failed(f"{storage.place} cannot be used: {fault}", "Mend that, or choose another --home.")
+        is_named = storage.place in fault.detail
+        raise _Failed(fault.detail if is_named else f"{storage.place} cannot be used: {fault.detail}", fault.remedy)
     place = home if home.exists() else home.absolute().parent
     free = shutil.disk_usage(place).free
     if free < 100 * 1024 * 1024:

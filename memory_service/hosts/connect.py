@@ -20,8 +20,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from memory_service.config import load_settings
 from memory_service.errors import InvalidRequest
-from memory_service.home import DEFAULT_HOME, home_of
+from memory_service.home import DEFAULT_HOME, PREFIX, SETTINGS_FILE, home_of
 from memory_service.hosts import HOSTS, HostName
 from memory_service.hosts.connections import ConnectionNotes, carry_out
 from memory_service.hosts.places import user_folder
@@ -108,6 +109,7 @@ class HostConnection:
 
     Attributes:
         home: Folder of the memories; empty after `disconnect`.
+        memories: Where the memories are: that folder, or a database in its place.
         see: How to see it work.
         notes: What else is to be known.
     """
@@ -118,6 +120,7 @@ class HostConnection:
     dry_run: bool
     files: tuple[ConnectedFile, ...]
     home: str = ""
+    memories: str = ""
     see: str = ""
     notes: tuple[str, ...] = ()
 
@@ -134,15 +137,17 @@ def connect(host: HostName, target: HostTarget, *, dry_run: bool = False) -> Hos
         changes = [change for change, _ in files]
         if not dry_run and any(change.action != "unchanged" for change in changes):
             _put_in(files, notes)
+    home = Path(target.memory_options(project="")[1]).expanduser()
     return HostConnection(
         host=host,
         scope=target.scope,
         connected=True,
         dry_run=dry_run,
         files=_connected_files(changes),
-        home=str(Path(target.memory_options(project="")[1]).expanduser()),
+        home=str(home),
+        memories=_memories(home),
         see=_HOSTS[host].see,
-        notes=(*_HOSTS[host].notes(target), *_twice(host, target, notes)),
+        notes=(*_HOSTS[host].notes(target), *_twice(host, target, notes), *_of_database(host, home)),
     )
 
 
@@ -231,6 +236,23 @@ def _twice(host: HostName, target: HostTarget, notes: ConnectionNotes) -> Iterat
             ("Your own settings have", "") if other_target.scope == "user" else ("This project has", " --project")
         )
         yield f"{kind} it too, and both run here. Keep one: memory-service disconnect {host}{option}"
+
+
+def _memories(home: Path) -> str:
+    """The place of the memories of a home: itself, unless settings that can be used name a database."""
+    try:
+        return load_settings(home=home).place
+    except InvalidRequest:
+        return str(home)
+
+
+def _of_database(host: HostName, home: Path) -> Iterator[str]:
+    """Warn of a database that only the environment of this command names: the host starts hooks in its own."""
+    if os.environ.get(f"{PREFIX}DATABASE_URL"):
+        yield (
+            f"The database is named by {PREFIX}DATABASE_URL, which {host} may be started without. Write database_url "
+            f"into {home / SETTINGS_FILE}"
+        )
 
 
 def _connected_files(changes: list[Change]) -> tuple[ConnectedFile, ...]:

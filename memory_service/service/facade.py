@@ -515,7 +515,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
     def ready(self) -> tuple[str, ...]:
         """Problems that keep the service from serving; empty if there are none."""
         fault = self.storage.fault()
-        return (f"home: {fault}. Mend that, or choose another --home.",) if fault else ()
+        return (f"home: {fault.detail}. {fault.remedy}",) if fault else ()
 
     def warm_up(self) -> None:
         """Load the models now instead of at the first search."""

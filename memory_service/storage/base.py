@@ -177,8 +177,8 @@ class Storage(Protocol):
             StorageFailed: The clock that they share cannot be asked.
         """
 
-    def fault(self) -> str:
-        """Why nothing can be written; empty if it can. Writes nothing."""
+    def fault(self) -> StorageCheck | None:
+        """The reason why nothing can be written, and its remedy; None if it can. Writes nothing."""
 
     def checks(self) -> Sequence[StorageCheck]:
         """Checks of what the engine stands on beside the home; none of files."""

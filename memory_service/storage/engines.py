@@ -102,8 +102,14 @@ def _storage_at(settings: Settings, place: str) -> Storage:
     """The storage of a folder or an address."""
     address = place if place.startswith(_DATABASES) else "" if place else settings.database_url.get_secret_value()
     if address:
+        from indexer.stores import is_address
         from memory_service.storage.postgres.postgres_storage import PostgresStorage
 
+        if not is_address(address):
+            raise InvalidRequest(
+                "The address of the database cannot be read. Write it as database_url has it, "
+                "postgresql://user:password@host:5432/name."
+            )
         direct = settings.database_direct_url if address == settings.database_url.get_secret_value() else None
         direct_address = direct.get_secret_value() if direct else ""
         return PostgresStorage(address, direct_address=direct_address, home=settings.home)

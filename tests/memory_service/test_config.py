@@ -10,7 +10,6 @@ import pytest
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from memory_service.config import (
-    FILE_NAME,
     CompactionTable,
     FlushTable,
     GatewayTable,
@@ -21,7 +20,7 @@ from memory_service.config import (
     load_settings,
 )
 from memory_service.errors import InvalidRequest
-from memory_service.home import DEFAULT_HOME, PREFIX
+from memory_service.home import DEFAULT_HOME, PREFIX, SETTINGS_FILE
 from memory_service.service import MemoryService
 from tests.pages import code, table
 
@@ -50,7 +49,7 @@ def test_arguments_win_over_environment_over_file_over_defaults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert load_settings(home=tmp_path).port == 8765
-    (tmp_path / FILE_NAME).write_text("port = 1001\nhost = '::1'\nreceipt_days = 5\n")
+    (tmp_path / SETTINGS_FILE).write_text("port = 1001\nhost = '::1'\nreceipt_days = 5\n")
     assert load_settings(home=tmp_path).port == 1001
     monkeypatch.setenv("MEMORY_SERVICE_PORT", "1002")
     monkeypatch.setenv("MEMORY_SERVICE_HOST", "localhost")
@@ -60,7 +59,7 @@ def test_arguments_win_over_environment_over_file_over_defaults(
 
 
 def test_tables_are_merged_key_by_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / FILE_NAME).write_text('[ranking]\nfusion = "rrf"\nhalf_life_days = 7\nmmr_lambda = 0.5\n')
+    (tmp_path / SETTINGS_FILE).write_text('[ranking]\nfusion = "rrf"\nhalf_life_days = 7\nmmr_lambda = 0.5\n')
     monkeypatch.setenv("MEMORY_SERVICE_RANKING__FUSION", "blend")
     monkeypatch.setenv("MEMORY_SERVICE_RANKING__HALF_LIFE_DAYS", "9")
     ranking = load_settings(home=tmp_path, ranking={"half_life_days": 11.0}).ranking
@@ -73,7 +72,7 @@ def test_the_home_is_where_it_is_said_first(tmp_path: Path, monkeypatch: pytest.
     assert load_settings().home == DEFAULT_HOME.expanduser()
     monkeypatch.setenv("MEMORY_SERVICE_HOME", str(tmp_path / "of-environment"))
     (tmp_path / "of-environment").mkdir()
-    (tmp_path / "of-environment" / FILE_NAME).write_text("port = 7\n")
+    (tmp_path / "of-environment" / SETTINGS_FILE).write_text("port = 7\n")
     assert load_settings().home == tmp_path / "of-environment"
     assert load_settings().port == 7, "the file of that home is read"
     assert load_settings(home=tmp_path / "given").home == tmp_path / "given"
@@ -90,9 +89,9 @@ def test_an_unknown_name_is_named_wherever_it_stands(
     assert refused(home=tmp_path, **({table: {key: 1}} if table else {key: 1})) == (
         f"There is no setting '{name}'. docs/settings.md lists all of them."
     )
-    (tmp_path / FILE_NAME).write_text(f"[{table}]\n{key} = 1\n" if table else f"{key} = 1\n")
+    (tmp_path / SETTINGS_FILE).write_text(f"[{table}]\n{key} = 1\n" if table else f"{key} = 1\n")
     assert f"'{name}'" in refused(home=tmp_path)
-    (tmp_path / FILE_NAME).unlink()
+    (tmp_path / SETTINGS_FILE).unlink()
     monkeypatch.setenv(PREFIX + name.upper().replace(".", "__"), "1")
     assert f"'{name}'" in refused(home=tmp_path)
 
@@ -137,14 +136,14 @@ def test_a_table_that_is_set_as_a_whole_and_in_part_is_explained(
 
 @pytest.mark.parametrize("content", [b"port = ", b"port = 1\nport = 2\n", b"\xff\xfe", b"[ranking\n"])
 def test_a_settings_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / FILE_NAME).write_bytes(content)
+    (tmp_path / SETTINGS_FILE).write_bytes(content)
     message = refused(home=tmp_path)
-    assert str(tmp_path / FILE_NAME) in message and message.endswith("Mend or remove it.")
+    assert str(tmp_path / SETTINGS_FILE) in message and message.endswith("Mend or remove it.")
 
 
 def test_a_folder_in_place_of_the_settings_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).mkdir()
-    assert str(tmp_path / FILE_NAME) in refused(home=tmp_path)
+    (tmp_path / SETTINGS_FILE).mkdir()
+    assert str(tmp_path / SETTINGS_FILE) in refused(home=tmp_path)
 
 
 def test_keys_and_their_workspaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +151,7 @@ def test_keys_and_their_workspaces(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     expected = {"one": "default", "sk:with:colons": "team-a", "two": "*"}
     assert load_settings(home=tmp_path).api_keys == expected
     monkeypatch.delenv("MEMORY_SERVICE_API_KEYS")
-    (tmp_path / FILE_NAME).write_text('api_keys = {one = "default", "sk:with:colons" = "team-a", two = "*"}\n')
+    (tmp_path / SETTINGS_FILE).write_text('api_keys = {one = "default", "sk:with:colons" = "team-a", two = "*"}\n')
     assert load_settings(home=tmp_path).api_keys == expected
     assert load_settings(home=tmp_path, api_keys="").api_keys == {}
 
@@ -177,7 +176,7 @@ def test_keys_that_are_good_for_nothing_are_refused(
     if "same key" not in told:
         pairs = (pair.strip().split(":") for pair in value.split(","))
         table = ", ".join(f'{key} = "{workspace}"' for key, workspace in pairs)
-        (tmp_path / FILE_NAME).write_text(f"api_keys = {{{table}}}\n")
+        (tmp_path / SETTINGS_FILE).write_text(f"api_keys = {{{table}}}\n")
         assert told in refused(home=tmp_path)
 
 
@@ -207,7 +206,7 @@ def test_variables_that_kubernetes_makes_are_no_settings(tmp_path: Path, monkeyp
     monkeypatch.setenv("MEMORY_SERVICE_HOST", "0.0.0.0")
     loaded = load_settings(home=tmp_path)
     assert (loaded.host, loaded.port) == ("0.0.0.0", 8765)
-    (tmp_path / FILE_NAME).write_text("port = 9000\n")
+    (tmp_path / SETTINGS_FILE).write_text("port = 9000\n")
     assert load_settings(home=tmp_path).port == 9000
 
 
@@ -231,7 +230,7 @@ def test_what_only_looks_like_one_of_them_is_refused(
 
 
 def test_a_key_stands_in_no_message(tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).write_text("api_keys = {sk-secret = 5}\n")
+    (tmp_path / SETTINGS_FILE).write_text("api_keys = {sk-secret = 5}\n")
     message = refused(home=tmp_path)
     assert "'api_keys'" in message and "secret" not in message
 
@@ -271,12 +270,24 @@ def test_a_password_of_a_database_stands_nowhere(tmp_path: Path, monkeypatch: py
     assert settings.database_url.get_secret_value() == address
     for shown in (repr(settings), str(settings), settings.model_dump_json(), str(settings.model_dump())):
         assert "s3cret" not in shown
-    for wrong in ("mysql://eve:s3cret@db/x", "postgresql://eve:s3cret@db/a b", "s3cret"):
+    for wrong in (
+        "mysql://eve:s3cret@db/x",
+        "postgresql://eve:s3cret@db/a b",
+        "s3cret",
+        "host=db password=s3cret",
+        # A part of the password would be taken for a host, a port or a name.
+        "postgresql://eve:s3/cret@db/x",
+        "postgresql://eve:s3?cret@db/x",
+        "postgresql://eve:s3@cret@db/x",
+        "postgresql://eve:s3%cret@db/x",
+        "postgresql://eve:s3cret",
+        "postgresql://db?password=s3@cret",
+    ):
         message = refused(home=tmp_path, database_url=wrong)
-        assert "postgresql://user:password@host:5432/name" in message and "s3cret" not in message
+        assert "postgresql://user:password@host:5432/name" in message and "s3" not in message and "cret" not in message
         with pytest.raises(ValidationError) as raised:
             Settings(database_url=SecretStr(wrong))
-        assert "s3cret" not in str(raised.value)
+        assert "s3" not in str(raised.value) and "cret" not in str(raised.value)
 
 
 def test_a_database_has_no_folders_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,7 +321,7 @@ def test_every_setting_says_what_it_is_for() -> None:
 def test_numbers_of_the_preset_are_set_in_the_file_and_as_json_in_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / FILE_NAME).write_text("[compaction]\npreset = 'turns'\n[compaction.overrides]\nkeep_turns = 3\n")
+    (tmp_path / SETTINGS_FILE).write_text("[compaction]\npreset = 'turns'\n[compaction.overrides]\nkeep_turns = 3\n")
     assert load_settings(home=tmp_path).compaction.overrides == {"keep_turns": 3}
     monkeypatch.setenv("MEMORY_SERVICE_COMPACTION__OVERRIDES", '{"target_share": 0.4}')
     assert load_settings(home=tmp_path).compaction.overrides == {"target_share": 0.4}
@@ -350,13 +361,13 @@ preset = "turns"
 [context_windows]
 gpt-4o = 1000
 """
-    (tmp_path / FILE_NAME).write_text(text, "utf-8")
+    (tmp_path / SETTINGS_FILE).write_text(text, "utf-8")
     monkeypatch.setenv(f"{PREFIX}RECALL__MIN_GAIN", "0.25")
     monkeypatch.setenv(f"{PREFIX}CONTEXT_WINDOW", "9000")
     loaded = load_settings(home=tmp_path, port=99)
     found = {setting.name: (setting.value, setting.origin, setting.place) for setting in loaded.list_values()}
     assert list(found) == list(names(Settings))
-    file = tmp_path / FILE_NAME
+    file = tmp_path / SETTINGS_FILE
     assert found["timezone"] == ("UTC", "file", f"{file}:2")
     assert found["ranking.half_life_days"] == ("12.5", "file", f"{file}:3")
     assert found["compaction.preset"] == ("turns", "file", f"{file}:7")

@@ -9,9 +9,10 @@ import pytest
 
 from indexer.testing import HashEmbedder
 from memory_service import MemoryClient
-from memory_service.config import FILE_NAME, load_settings
+from memory_service.config import load_settings
 from memory_service.config.extra_paths import ExtraPath, _read_extra_path, read_extra_paths
 from memory_service.errors import InvalidName, InvalidRequest, NotFound
+from memory_service.home import SETTINGS_FILE
 from memory_service.schemas import Source
 from memory_service.service import MemoryService
 from tests.serving import serving, settings
@@ -94,9 +95,9 @@ def test_two_alike_names_need_another() -> None:
 
 
 def test_the_setting_is_a_list_a_text_or_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / FILE_NAME).write_text('extra_paths = ["/a/notes", "docs=/b::*.md,!x/"]\n')
+    (tmp_path / SETTINGS_FILE).write_text('extra_paths = ["/a/notes", "docs=/b::*.md,!x/"]\n')
     assert load_settings(home=tmp_path).extra_paths == {"default": ("/a/notes", "docs=/b::*.md,!x/")}
-    (tmp_path / FILE_NAME).write_text('[extra_paths]\nteam = ["/a/notes"]\nother = "/b;c=/c::*.py"\n')
+    (tmp_path / SETTINGS_FILE).write_text('[extra_paths]\nteam = ["/a/notes"]\nother = "/b;c=/c::*.py"\n')
     assert load_settings(home=tmp_path).extra_paths == {"team": ("/a/notes",), "other": ("/b", "c=/c::*.py")}
     monkeypatch.setenv("MEMORY_SERVICE_EXTRA_PATHS__TEAM", "/d;/e")
     assert load_settings(home=tmp_path).extra_paths["team"] == ("/d", "/e")

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final, LiteralString
 
-from indexer.errors import StoreOutdated
+from indexer.errors import StoreError, StoreOutdated
 from indexer.stores.postgres.postgres_database import Connection, PostgresDatabase, Transaction
+from indexer.stores.postgres.postgres_errors import OWN_DATABASE
 
 # A lock of the database that whoever migrates holds, as a number that nobody else uses.
 _LOCK: Final = 7_235_911_604_288
@@ -64,9 +65,26 @@ INDEX_TABLES = Tables("index", "indexer.stores.postgres", 1)
 
 
 def applied_steps(transaction: Transaction) -> dict[tuple[str, int], str]:
-    """Checksums of the steps that a database has, by part and number."""
-    if transaction.row("SELECT to_regclass('schema_migrations')") == (None,):
+    """Checksums of the steps that a database has, by part and number.
+
+    Raises:
+        StoreOutdated: The table of steps is another program's.
+        StoreError: The database cannot hold every text.
+    """
+    [(encoding, columns, own_columns)] = transaction.rows(
+        "SELECT convert_to(current_setting('server_encoding'), 'UTF8'), count(*), "
+        "count(*) FILTER (WHERE attname = 'checksum') FROM pg_attribute "
+        "WHERE attrelid = to_regclass('schema_migrations')"
+    )
+    if bytes(encoding) != b"UTF8":
+        raise StoreError(
+            f"The database {transaction.place} has the encoding {encoding.decode()}, which cannot hold every text. "
+            "Create it with ENCODING 'UTF8' TEMPLATE template0."
+        )
+    if not columns:
         return {}
+    if not own_columns:
+        raise StoreOutdated(f"The table schema_migrations in {transaction.place} is another program's. {OWN_DATABASE}")
     return {
         (part, number): checksum
         for part, number, checksum in transaction.rows("SELECT part, number, checksum FROM schema_migrations")
@@ -85,7 +103,11 @@ def migrate_tables(database: PostgresDatabase, parts: Sequence[Tables]) -> list[
         with database.errors():
             connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
             connection.execute("SET lock_timeout = '10s'")
-            connection.execute(_TABLE)
+            with database.transaction() as transaction:
+                applied_steps(transaction)
+            # Whoever may not make tables learns that none is missing all the same.
+            if connection.execute("SELECT to_regclass('schema_migrations')").fetchone() == (None,):
+                connection.execute(_TABLE)
             for part in parts:
                 with database.transaction() as transaction:
                     checksums = applied_steps(transaction)

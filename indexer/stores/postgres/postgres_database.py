@@ -18,8 +18,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from threading import Lock, RLock, local
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeAlias
 
-from indexer.errors import StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreOutdated, StoreReadOnly
+from indexer.errors import StoreError, StoreLocked
 from indexer.stores.postgres.postgres_address import CONNECT_SECONDS, connection_options, passwords_of, place_of
+from indexer.stores.postgres.postgres_errors import explain_error
 
 if TYPE_CHECKING:
     import psycopg
@@ -53,39 +54,6 @@ _SETTINGS: Final[LiteralString] = (
 _INSTALL = (
     "PostgreSQL needs the package psycopg, which is not installed. Install: pip install 'memory-service[postgres]'"
 )
-_UNREACHABLE = "Start it, or correct database_url; the same again will do then."
-
-
-class DatabaseUnreachable(StoreError):
-    """The database does not answer, or the connection to it broke."""
-
-
-# SQLSTATEs, and classes of them: https://www.postgresql.org/docs/current/errcodes-appendix.html
-_KINDS: Final[Mapping[str, tuple[type[StoreError], str]]] = {
-    "53100": (StoreFull, "Give its disk more room, and try again."),
-    "53300": (StoreError, "It has too few connections: raise its max_connections, or put a pooler before it."),
-    "25006": (StoreReadOnly, "It takes no writes, as a standby does: set database_url to the primary."),
-    "25P03": (StoreLocked, "The process was stopped for too long within a change: try again."),
-    "42501": (StoreReadOnly, "Its role lacks rights: run `memory-service migrate` as the owner of the tables."),
-    "55P03": (StoreLocked, "Another transaction kept a lock too long: try again."),
-    "57014": (StoreLocked, "A statement took too long: try again."),
-    "40": (StoreLocked, "Another transaction was faster: try again."),
-    "42P01": (StoreOutdated, "Its tables are of another version: run `memory-service migrate`."),
-    "42703": (StoreOutdated, "Its tables are of another version: run `memory-service migrate`."),
-    "23503": (StoreLocked, "What it belongs to is gone: try again."),
-    "08": (DatabaseUnreachable, _UNREACHABLE),
-    "28": (DatabaseUnreachable, _UNREACHABLE),
-    "3D": (DatabaseUnreachable, _UNREACHABLE),
-    "57": (DatabaseUnreachable, _UNREACHABLE),
-    "XX": (StoreCorrupt, "Look into its log, and restore a backup."),
-}
-
-_REFUSALS: Final[Mapping[str, tuple[type[StoreError], str]]] = {
-    "connection slots": _KINDS["53300"],
-    "too many ": _KINDS["53300"],
-    "authentication failed": (DatabaseUnreachable, "Correct user and password in database_url."),
-    "no password supplied": (DatabaseUnreachable, "Write the password into database_url."),
-}
 
 
 class Transaction:
@@ -101,6 +69,7 @@ class Transaction:
         self._database = database
         self.workspace = workspace
         self.read_only = read_only
+        self.place = database.place
         self._connection: Connection | None = None
 
     def execute(self, query: LiteralString, parameters: Parameters = (), *, binary: bool = False) -> Cursor:
@@ -160,6 +129,8 @@ class Transaction:
             except psycopg.OperationalError:
                 is_broken = connection.broken
                 self._database.pool.putconn(connection)
+                if attempt and is_broken:
+                    self._database.ask_why()
                 if attempt or not is_broken:
                     raise
                 # All that were open when the server went are like this one.
@@ -214,8 +185,9 @@ class PostgresDatabase:
             if self._pool is None:
                 from psycopg_pool import ConnectionPool
 
-                # What it says of connections that it does not get, whoever asked for one says better.
-                logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+                # What they say of connections that are lost or not to be had, whoever asked for one says better.
+                for name in ("psycopg", "psycopg.pool"):
+                    logging.getLogger(name).setLevel(logging.ERROR)
                 self._pool = ConnectionPool(
                     self._address,
                     min_size=0,
@@ -416,6 +388,15 @@ class PostgresDatabase:
                 "Try again later."
             ) from None
 
+    def ask_why(self) -> None:
+        """Begin a transaction on a new connection, whose error tells more than that of one that was closed.
+
+        Raises:
+            StoreError: It cannot be begun.
+        """
+        with self.errors(), self._reach() as connection:
+            connection.execute("BEGIN")
+
     def _reach(self) -> Connection:
         import psycopg
 
@@ -432,7 +413,7 @@ class PostgresDatabase:
             StoreError: The server does not answer.
         """
         self._forget_names()
-        with self.errors():
+        with self.errors(is_direct=True):
             import psycopg
 
             return psycopg.connect(
@@ -440,8 +421,12 @@ class PostgresDatabase:
             )
 
     @contextmanager
-    def errors(self) -> Iterator[None]:
-        """Turns errors of the database into those of the index library."""
+    def errors(self, *, is_direct: bool = False) -> Iterator[None]:
+        """Turns errors of the database into those of the index library.
+
+        Args:
+            is_direct: Whether they come from the server's own address.
+        """
         try:
             yield
         except ImportError as error:
@@ -454,7 +439,7 @@ class PostgresDatabase:
             if not type(error).__module__.startswith("psycopg"):
                 raise
             # Its own text may hold values, and where an address cannot be read, the password.
-            raise self._error(error) from None
+            raise self._error(error, is_direct=is_direct and self._is_pooled) from None
 
     def end_later(self, connection: Connection) -> bool:
         """Send the end of a read without waiting for the answer; False if the connection is wanted now.
@@ -497,23 +482,19 @@ class PostgresDatabase:
         if pool is not None:
             pool.close()
 
-    def _error(self, error: Exception) -> StoreError:
+    def _error(self, error: Exception, *, is_direct: bool) -> StoreError:
         state: str = getattr(error, "sqlstate", None) or ""
         if not state or state[:2] in ("08", "23", "57"):
             self._forget_names()
-        kind, remedy = _KINDS.get(state) or _KINDS.get(state[:2]) or (StoreError, "See the log of the database.")
-        if not state:
-            # No server answered: a refused connection, or one that broke.
-            kind, remedy = DatabaseUnreachable, _UNREACHABLE
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        if not state:
-            # What a server says to one that it does not let in comes as text alone.
-            kind, remedy = next((refusal for text, refusal in _REFUSALS.items() if text in reason), (kind, remedy))
+        kind, reason, remedy = explain_error(error, state)
+        place = self.place
+        if is_direct:
+            place, remedy = place_of(self._direct_address), remedy.replace("database_url", "database_direct_url")
         for address in (self._address, self._direct_address):
-            reason = reason.replace(address, self.place)
+            reason = reason.replace(address, place)
             for secret in passwords_of(address):
                 reason = reason.replace(secret, "***")
-        return kind(f"The database {self.place} failed: {reason.rstrip('. ')}. {remedy}")
+        return kind(f"The database {place} failed: {reason.rstrip('. ')}. {remedy}")
 
 
 def _await_end(connection: Connection) -> None:

@@ -20,6 +20,7 @@ from memory_service.api.examples import success_response
 from memory_service.api.metrics import CONTENT_TYPE
 from memory_service.api.requests import Once, SessionId, Shared, in_queue
 from memory_service.api.streams import EVENT_SCHEMA, comes_true, event_stream, last_event_id
+from memory_service.home import SearchedPlace
 from memory_service.service import Grant, needs
 
 status_router = APIRouter(prefix="/v1/workspaces", tags=["status"])
@@ -219,7 +220,9 @@ async def live() -> schemas.Health:
 @in_queue("health")
 def ready(shared: Shared, response: Response) -> schemas.Health:
     """Unavailable while the model is loading or the home cannot be used; ok without a model that failed to load."""
-    faults = list(shared.service.ready())
+    home, storage = shared.service.settings.home, shared.service.storage.place
+    place = SearchedPlace(home=home, place=storage, workspace="", shows_home=False)
+    faults = [place.hide_home(fault) for fault in shared.service.ready()]
     if shared.warm_up.loading:
         faults.append("vector: the model is being loaded. Ask again in a second.")
     response.status_code = 503 if faults else 200

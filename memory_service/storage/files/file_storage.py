@@ -335,9 +335,10 @@ class FileStorage:
         """The time of the machine."""
         return dt.datetime.now(dt.UTC)
 
-    def fault(self) -> str:
-        """Why nothing can be written into the home, or where it would be made."""
-        return disk.write_fault(self._home)
+    def fault(self) -> StorageCheck | None:
+        """The reason why nothing can be written into the home, or where it would be made."""
+        fault = disk.write_fault(self._home)
+        return StorageCheck("home", fault, "Mend that, or choose another --home.") if fault else None
 
     def checks(self) -> Sequence[StorageCheck]:
         """None: the home itself is all."""

@@ -184,7 +184,8 @@ class DirectLine:
                         )
                     descriptor = self._hear()
             except StoreError as error:
-                if not is_lost:
+                # One that never was is an error of whoever asked for it.
+                if not is_lost and self.number:
                     _log.warning("the direct connection to the database is lost: %s", error)
                 is_lost, due = True, 0.0
                 self._ending.wait(_BEAT_SECONDS)
@@ -217,31 +218,41 @@ class DirectLine:
             self._wake_reader.recv(4096)
 
 
+# A database of one run of one server.
+_IDENTITY: Final[LiteralString] = "current_database() || ' ' || pg_postmaster_start_time()"
+
+
 def require_locks(database: PostgresDatabase) -> None:
     """Make sure that locks are what they say: what one connection holds, another one does not get.
 
     Raises:
-        StoreError: The engine has only stubs of them, or a pooler stands before it.
+        StoreError: The engine has only stubs of them, a pooler stands before it, or the direct address leads elsewhere.
     """
     key = secrets.randbits(62)
     connection = database.connect()
     try:
         with database.errors(), database.transaction() as transaction:
+            # The lock is taken before anything is asked of the other connection.
             row = connection.execute(
-                "SELECT pg_backend_pid(), version() FROM pg_try_advisory_lock(%s)", [key]
+                f"SELECT pg_backend_pid(), version(), {_IDENTITY} FROM pg_try_advisory_lock(%s)", [key]
             ).fetchone()
-            other_row = transaction.row("SELECT pg_try_advisory_xact_lock(%s)", [key])
-            assert row is not None
+            other_row = transaction.row(f"SELECT pg_try_advisory_xact_lock(%s), {_IDENTITY}", [key])
+            assert row is not None and other_row is not None
             is_pooled = row[0] != connection.info.backend_pid
     finally:
         connection.close()
+    if row[2] != other_row[1]:
+        raise StoreError(
+            f"The addresses database_url, {database.place}, and database_direct_url lead to different databases. Set "
+            "both to the same one, the second to the server itself."
+        )
     engine = " ".join(str(row[1]).split()[:2])
     if is_pooled and engine.startswith("PostgreSQL"):
         raise StoreError(
             f"The database {database.place} was reached through a pooler, which gives one lock to two clients. Set "
             "database_direct_url to the address of the server itself."
         )
-    if other_row == (True,):
+    if other_row[0]:
         raise StoreError(
             f"The database {database.place} is {engine}, whose advisory locks exclude nobody: two processes would work "
             "on one session at once. Use PostgreSQL, or an engine that has such locks."

@@ -64,13 +64,14 @@ def _rights(database: PostgresDatabase) -> tuple[str, str]:
             "AND NOT has_table_privilege(c.oid, r) ORDER BY 1, 2"
         )
         role = transaction.row(
-            "SELECT current_user, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+            "SELECT current_user, CASE WHEN rolsuper THEN 'is a superuser' WHEN rolbypassrls THEN 'has BYPASSRLS' END "
+            "FROM pg_roles WHERE rolname = current_user"
         )
     assert role is not None
     if rows:
         table, right = rows[0]
         return f"the role {role[0]} may not {right} in {table}", "Grant it that as the owner of the tables."
-    wall = ", past the wall between workspaces, as it is a superuser" if role[1] else ""
+    wall = f", past the wall between workspaces, as it {role[1]}" if role[1] else ""
     return f"the role {role[0]} may read and write{wall}", ""
 
 

@@ -20,6 +20,7 @@ from indexer import (
     Scan,
     SourceFile,
     SourceMissing,
+    StoreError,
     Version,
     content_of,
     failed_read,
@@ -33,6 +34,8 @@ from memory_service.storage.postgres.postgres_documents import known_spelling
 
 # While nothing is found, as often as a search looks; longer where a look takes long.
 _POLL_SECONDS = 1.0
+# What could not be indexed when it changed is tried again so often.
+_WHOLE_SECONDS = 10.0
 _LOOK_SHARE = 0.05
 _VERSION = Struct(">qq")
 _VANISHED_FILE = "it vanished while it was read; the next reindex looks again"
@@ -152,13 +155,18 @@ class PostgresSource:
     def watch(self, changed: Callable[[Collection[str]], float], stop: Event) -> None:
         """See `Source`; by looks at the state of the rows, as often as a search looks."""
         state: object = None
+        due = 0.0
         while not stop.is_set():
-            start_time = time.monotonic()
-            with self._reading() as transaction:
-                now = transaction and transaction.row(_STATE, {"ws": transaction.workspace})
-            seconds = time.monotonic() - start_time
-            if state is None or now != state:
-                state = now or ()
+            seconds, start_time = 0.0, time.monotonic()
+            try:
+                with self._reading() as transaction:
+                    now: object = (transaction and transaction.row(_STATE, {"ws": transaction.workspace})) or ()
+                seconds = time.monotonic() - start_time
+            except StoreError:
+                # Whoever looks for changes now learns why it cannot, and once more when it can again.
+                now = None
+            if now is None or now != state or start_time >= due:
+                state, due = now, start_time + _WHOLE_SECONDS
                 changed(())
             stop.wait(max(_POLL_SECONDS, seconds / _LOOK_SHARE))
 

@@ -202,8 +202,8 @@ class PostgresStorage:
             self._clock = asked_at, time_then
         return (time_then + dt.timedelta(seconds=time.monotonic() - asked_at)).astimezone(dt.UTC)
 
-    def fault(self) -> str:
-        """Why nothing can be written into the database."""
+    def fault(self) -> StorageCheck | None:
+        """The reason why nothing can be written into the database."""
         try:
             with self._database.transaction() as transaction:
                 row = transaction.row(
@@ -211,10 +211,15 @@ class PostgresStorage:
                     "FROM unnest(ARRAY['INSERT', 'UPDATE', 'DELETE']) r"
                 )
         except StoreError as error:
-            return str(error).partition(". ")[0]
+            detail, _, remedy = str(error).partition(". ")
+            return StorageCheck("home", detail, remedy)
         if row == (False, True):
-            return ""
-        return "it is a standby, which takes no writes" if row and row[0] else "its role may not write to its tables"
+            return None
+        if row and row[0]:
+            return StorageCheck("home", "it is a standby, which takes no writes", "Set database_url to the primary.")
+        return StorageCheck(
+            "home", "its role may not write to its tables", "`memory-service doctor` names what it lacks."
+        )
 
     def checks(self) -> Sequence[StorageCheck]:
         """Checks of the database."""

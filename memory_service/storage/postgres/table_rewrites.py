@@ -94,9 +94,8 @@ class TableRewrites:
             notes = list(self._records.keys(RecordKind.REWRITE))
             failures = self._rewrite()
             if failures:
-                raise StorageFailed(
-                    f"What was erased may be in tables of {self._database.place} still: {'; '.join(failures)}."
-                )
+                by_reason = "; ".join(f"{', '.join(tables)}: {reason}" for reason, tables in failures.items())
+                raise StorageFailed(f"What was erased may be in tables of {self._database.place} still: {by_reason}.")
             for key in notes:
                 self._records.erase(RecordKind.REWRITE, key=key)
         finally:
@@ -130,9 +129,13 @@ class TableRewrites:
             except MemoryServiceError as error:
                 LOG.warning("%s", error)
 
-    def _rewrite(self) -> list[str]:
-        """Rewrite each table, and end the part of the write-ahead log that has its old rows; what of that failed."""
-        failures = list[str]()
+    def _rewrite(self) -> dict[str, list[str]]:
+        """Rewrite each table, and end the part of the write-ahead log that has its old rows.
+
+        Returns:
+            The tables that failed, by the reason.
+        """
+        failures = dict[str, list[str]]()
         with storage_errors():
             connection = self._database.connect()
         try:
@@ -145,7 +148,7 @@ class TableRewrites:
                 except StoreError as error:
                     reason = str(error).rstrip(".")
                 if reason:
-                    failures.append(f"{table}: {reason}")
+                    failures.setdefault(reason, []).append(table)
             # A role that may not ask for it leaves it to the next one that the server makes.
             with suppress(StoreError), self._database.errors():
                 connection.execute("CHECKPOINT")

@@ -20,7 +20,9 @@ from indexer.stores.postgres.migrations import (
     migrate_tables,
     require_tables,
 )
-from indexer.stores.postgres.postgres_database import INCARNATION, DatabaseUnreachable, PostgresDatabase
+from indexer.stores.postgres.postgres_address import is_address, passwords_of, place_of
+from indexer.stores.postgres.postgres_database import INCARNATION, PostgresDatabase
+from indexer.stores.postgres.postgres_errors import DatabaseUnreachable
 from tests.postgres import NO_SERVER, PostgresServer, is_installed
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason=NO_SERVER)
@@ -187,6 +189,47 @@ def test_no_error_holds_a_password(address: str) -> None:
     assert raised.value.__suppress_context__
 
 
+@pytest.mark.parametrize(
+    ("address", "place", "secrets"),
+    [
+        ("postgresql://eve:s3#cret@db:5432/x", "db:5432/x", {"s3#cret"}),
+        ("postgres://eve:s3%40cr%2Fet@db/x", "db/x", {"s3%40cr%2Fet", "s3@cr/et"}),
+        ("postgresql://one:1,two:2/x?target_session_attrs=read-write", "one:1,two:2/x", set()),
+        ("postgresql://[::1]:5432/x?password=a+b%20c", "[::1]:5432/x", {"a+b%20c", "a+b c"}),
+        ("postgresql:///x?host=%2Frun%2Fpg&user=eve", "/run/pg/x", set()),
+        ("postgresql://", "of the environment (PGHOST, PGDATABASE)", set()),
+    ],
+)
+def test_of_an_address_messages_have_the_place(address: str, place: str, secrets: set[str]) -> None:
+    assert is_address(address) and place_of(address) == place
+    assert set(passwords_of(address)) == secrets
+
+
+@pytest.mark.parametrize(
+    "address", ["postgresql://eve:s3/cret@db/x", "postgresql://eve:s3@cret@db/x", "postgresql://db?password=s3@cret"]
+)
+def test_an_address_whose_parts_can_be_mistaken_is_none(address: str) -> None:
+    assert not is_address(address)
+    assert "s3" not in place_of(address) and "cret" not in place_of(address)
+
+
+def test_each_refusal_has_a_remedy_of_its_own(empty_database: str) -> None:
+    base, _, name = empty_database.rpartition("/")
+    host = base.rpartition("@")[2]
+    for address, remedy in (
+        (f"{base}/{name}_x", "Create that database"),
+        (f"postgresql://no_such_role@{host}/{name}", "Correct user and password"),
+        (f"{empty_database}?sslmode=require", "Set sslmode"),
+        (f"{empty_database}?no_such_option=1", "Correct database_url."),
+        ("postgresql://127.0.0.1:1/x", "Start it"),
+    ):
+        database = PostgresDatabase(address)
+        with pytest.raises(DatabaseUnreachable) as raised, database.transaction() as transaction:
+            transaction.execute("SELECT 1")
+        assert remedy in str(raised.value) and "connection to server" not in str(raised.value)
+        database.close()
+
+
 def test_a_role_without_rights_is_told_what_to_do(database: PostgresDatabase, empty_database: str) -> None:
     _make_numbers(database)
     with database.transaction() as transaction:
@@ -214,6 +257,38 @@ def test_a_database_without_tables_is_given_them_and_one_that_is_newer_is_refuse
         transaction.execute("INSERT INTO schema_migrations VALUES ('index', 9999, 'later', 'x')")
     with pytest.raises(StoreOutdated, match="a newer program made"):
         require_tables(database, [INDEX_TABLES])
+
+
+@pytest.mark.parametrize("table", ["workspaces (id int)", "schema_migrations (version text)"])
+def test_tables_of_another_program_are_left_alone(empty_database: str, table: str) -> None:
+    database = PostgresDatabase(empty_database)
+    with database.connect() as admin:
+        admin.execute(f"CREATE TABLE {table}".encode())
+    for act in (require_tables, migrate_tables):
+        with pytest.raises(StoreOutdated, match=r"another program's\. Name a database"):
+            act(database, [INDEX_TABLES])
+    assert database.run("SELECT count(*) FROM pg_class WHERE relname = 'index_files'").fetchall() == [(0,)]
+    database.close()
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_that_cannot_hold_every_text_is_refused(
+    database: PostgresDatabase, empty_database: str, encoding: str
+) -> None:
+    name = f"{empty_database.rpartition('/')[2]}_e"
+    with database.connect() as admin:
+        admin.execute(
+            f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0".encode()
+        )
+    other = PostgresDatabase(f"{empty_database}_e")
+    try:
+        for act in (require_tables, migrate_tables):
+            with pytest.raises(StoreError, match=f"has the encoding {encoding}, which cannot hold every text"):
+                act(other, [INDEX_TABLES])
+    finally:
+        other.close()
+        with database.connect() as admin:
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 def test_a_step_that_fails_leaves_nothing_and_the_next_try_goes_on(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,13 @@ def test_it_says_what_it_did_and_how_to_see_it(person: CommandLine) -> None:
     assert "deleted" in person.run("disconnect", "claude-code").out
     assert person.run("disconnect", "claude-code").out.startswith("was not connected")
     assert [path.name for path in person.home.parent.iterdir()] == ["项目"]
+
+
+def test_it_names_the_database_that_has_the_memories(person: CommandLine) -> None:
+    address = {"MEMORY_SERVICE_DATABASE_URL": "postgresql://eve:s3cret@db.example.org/memory"}
+    done = replace(person, environment={**person.environment, **address}).run("connect", "claude-code")
+    assert "  memories   the database db.example.org/memory\n" in done.out and "s3cret" not in done.out + done.err
+    assert f"Write database_url into {person.home / 'memory-service.toml'}" in done.err
 
 
 def test_a_project_is_the_folder_here(person: CommandLine) -> None:

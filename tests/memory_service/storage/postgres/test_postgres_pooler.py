@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 from urllib.parse import urlsplit
@@ -32,6 +32,13 @@ pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="there is no pgbouncer
 @pytest.fixture
 def pooled(migrated_database: str) -> Iterator[str]:
     """The address of the database through a pooler of three connections."""
+    with pooler(migrated_database, "transaction") as address:
+        yield address
+
+
+@contextmanager
+def pooler(migrated_database: str, mode: str) -> Iterator[str]:
+    """The address of a database through a pooler of three connections in some mode, while a block runs."""
     assert PGBOUNCER is not None
     server = urlsplit(migrated_database)
     folder = Path(mkdtemp(prefix="pooler-"))
@@ -42,7 +49,7 @@ def pooled(migrated_database: str) -> Iterator[str]:
     (folder / "pgbouncer.ini").write_text(
         f"[databases]\n* = host={server.hostname} port={server.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
         f"listen_port = {port}\nunix_socket_dir =\nauth_type = trust\nauth_file = {folder / 'users'}\n"
-        "pool_mode = transaction\ndefault_pool_size = 3\nmax_client_conn = 100\n"
+        f"pool_mode = {mode}\ndefault_pool_size = 3\nmax_client_conn = 100\n"
     )
     as_user: dict[str, int] = {}
     if os.geteuid() == 0:
@@ -102,6 +109,25 @@ def test_a_lock_is_not_taken_through_a_pooler(pooled: str, migrated_database: st
             stack.callback(ways[-1].close)
         with ways[0].lock("a"), pytest.raises(StorageFailed), ways[1].lock("a", timeout_seconds=0.1):
             pass
+
+
+def test_a_pooler_of_statements_and_a_direct_address_elsewhere_are_named(
+    pooled: str, migrated_database: str, empty_database: str, tmp_path: Path
+) -> None:
+    with pooler(migrated_database, "statement") as address:
+        storage = PostgresStorage(address, direct_address=migrated_database, home=tmp_path)
+        with pytest.raises(StorageFailed, match="Set the pooler to pool_mode = transaction"):
+            storage.make("w")
+        storage.close()
+    for direct_address, fault in (
+        (empty_database, "lead to different databases"),
+        ("postgresql://eve:s3cret@127.0.0.1:1/x", "The database 127.0.0.1:1/x failed.*correct database_direct_url"),
+    ):
+        storage = PostgresStorage(pooled, direct_address=direct_address, home=tmp_path)
+        with pytest.raises(StorageFailed, match=fault) as raised:
+            storage.make("w")
+        assert "s3cret" not in str(raised.value)
+        storage.close()
 
 
 def test_no_workspace_sees_that_of_the_transaction_before(pooled: str, migrated_database: str, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ import pytest
 
 from tests.postgres import NO_SERVER, PostgresServer, is_installed
 from tests.serving import NO_TLS, W, own_process
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import PATIENCE_SECONDS, until
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason=NO_SERVER)
 MEMORY = {"text": "The parcel goes out on Tuesdays."}
@@ -76,6 +77,46 @@ def test_what_one_command_remembers_another_finds(migrated_database: str, tmp_pa
     assert [name for name, check in checks.items() if not check["ok"]] == [] and checks["locks"]["ok"]
 
 
+def test_a_command_that_watches_goes_on_when_the_database_is_there_again(tmp_path: Path) -> None:
+    server, log = PostgresServer(), tmp_path / "log"
+    done = command(tmp_path / "b", server.address(), "remember", "The first parcel went out on Monday.")
+    assert done.returncode == 0, done.stderr
+    with log.open("wb") as writer:
+        watching = subprocess.Popen(
+            [sys.executable, "-m", "memory_service", "reindex", "--watch", "--home", str(tmp_path / "a")],
+            env={**os.environ, **environment(server.address())}, stdout=writer, stderr=writer,
+        )  # fmt: skip
+    try:
+        until(lambda: "watching for changes" in log.read_text())
+        server.stop()
+        until(lambda: "failed: The database" in log.read_text())
+        server.start()
+        until(lambda: "watching again" in log.read_text())
+    finally:
+        watching.send_signal(signal.SIGINT)
+        watching.wait(PATIENCE_SECONDS)
+        server.close()
+
+
+def test_commands_take_no_server_that_has_its_memories_elsewhere(migrated_database: str, tmp_path: Path) -> None:
+    plain = {name: text for name, text in environment("").items() if name != "MEMORY_SERVICE_DATABASE_URL"}
+    with own_process(tmp_path, plain) as (url, _):
+        done = command(tmp_path, migrated_database, "remember", MEMORY["text"])
+        assert done.returncode == 0 and f"the database was used, as the server at {url}" in done.stderr
+        assert not (tmp_path / "default" / "memory").exists()
+    with own_process(tmp_path, environment(migrated_database)) as (url, _):
+        done = command(tmp_path, migrated_database, "search", "parcel")
+        assert MEMORY["text"] in done.stdout and "was used" not in done.stderr
+        # Whoever names no database means that of the server, where a command goes through it, and is warned elsewhere.
+        bare = {name: text for name, text in os.environ.items() if name != "MEMORY_SERVICE_DATABASE_URL"} | plain
+        for arguments, words in (("search", "parcel"), MEMORY["text"]), (("sessions", "list"), "set database_url"):
+            done = subprocess.run(
+                [sys.executable, "-m", "memory_service", *arguments, "--home", str(tmp_path)],
+                env=bare, capture_output=True, text=True, timeout=120,
+            )  # fmt: skip
+            assert done.returncode == 0 and words in done.stdout + done.stderr
+
+
 def test_a_database_that_is_away_is_503_and_heals_without_a_restart(tmp_path: Path) -> None:
     server = PostgresServer(is_durable=True)
     server.stop()
@@ -94,6 +135,10 @@ def test_a_database_that_is_away_is_503_and_heals_without_a_restart(tmp_path: Pa
                     error = answer.json()["error"]
                     assert error["code"] == "storage_failed" and "Start it" in error["message"]
                     texts.append(answer.text)
+                ready = http.get("/health/ready")
+                # Without a key nobody learns where the database is.
+                assert ready.status_code == 503 and "The database of this server failed" in ready.text
+                assert "127.0.0.1" not in ready.text and "Start it" in ready.text
                 server.start()
                 soon(lambda: http.post(f"{W}/memories", json=MEMORY))
                 assert MEMORY["text"] in found(http)[0]

@@ -17,7 +17,7 @@ from memory_service.errors import InvalidName, InvalidRequest, NotFound, Storage
 from memory_service.storage.base import StorageCheck
 from memory_service.storage.documents import Listing
 from memory_service.storage.engines import migrate_storage
-from memory_service.storage.postgres.postgres_storage import PostgresStorage
+from memory_service.storage.postgres.postgres_storage import PostgresStorage, migrate_database
 from memory_service.storage.record_store import RecordKind
 from tests.postgres import PostgresServer, is_installed
 
@@ -121,7 +121,7 @@ def test_other_homes_are_not_joined(storage: PostgresStorage, tmp_path: Path) ->
 
 def test_a_sound_database_passes_its_checks(storage: PostgresStorage) -> None:
     assert [check.name for check in storage.checks()] == ["database", "schema", "rights", "clock", "locks"]
-    assert wrong(storage.checks()) == [] and storage.fault() == ""
+    assert wrong(storage.checks()) == [] and storage.fault() is None
     assert "@" not in storage.place
 
 
@@ -133,7 +133,7 @@ def test_a_database_that_is_away_is_told_without_the_password(tmp_path: Path) ->
         assert "s3cret" not in str(raised.value) and "127.0.0.1:1/x" in str(raised.value)
     (check,) = storage.checks()
     assert check.remedy.startswith("Start it") and "s3cret" not in str(check)
-    assert "s3cret" not in storage.fault() and storage.place == "127.0.0.1:1/x"
+    assert "s3cret" not in str(storage.fault()) and storage.place == "127.0.0.1:1/x"
     storage.close()
 
 
@@ -152,12 +152,20 @@ def test_a_role_without_rights_is_told_what_it_lacks(
         assert base and reader.workspaces() == ["w"]
         with pytest.raises(StorageFailed, match="lacks rights"):
             reader.make("v")
-        assert reader.fault() == "its role may not write to its tables"
+        assert "its role may not write to its tables" in str(reader.fault())
+        # Nothing is to be done for a role that may make no tables.
+        assert migrate_database(f"postgresql://{role}@{rest}")[1] == []
         assert wrong(reader.checks()) == [
             StorageCheck(
                 "rights", f"the role {role} may not DELETE in blob_refs", "Grant it that as the owner of the tables."
             )
         ]
+        with owner.transaction() as transaction:
+            for right in ("INSERT", "UPDATE", "DELETE"):
+                transaction.connection.execute(f"GRANT {right} ON ALL TABLES IN SCHEMA public TO {role}".encode())
+            transaction.connection.execute(f"ALTER ROLE {role} BYPASSRLS".encode())
+        (rights,) = [check for check in reader.checks() if check.name == "rights"]
+        assert rights.detail.endswith("past the wall between workspaces, as it has BYPASSRLS") and not rights.remedy
     finally:
         reader.close()
         with owner.transaction() as transaction:
@@ -193,6 +201,23 @@ def test_an_empty_database_is_given_its_tables_and_a_newer_one_is_refused(
 def test_files_need_no_migration(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="Set database_url"):
         migrate_storage(Settings(home=tmp_path))
+
+
+@pytest.mark.skipif(not is_installed(), reason="there is no PostgreSQL")
+def test_a_standby_as_the_address_is_named(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        primary = PostgresServer()
+        stack.callback(primary.close)
+        migrate_database(primary.address())
+        standby = PostgresServer(primary=primary)
+        stack.callback(standby.close)
+        storage = PostgresStorage(standby.address(), home=tmp_path)
+        stack.callback(storage.close)
+        for act in (storage.workspaces, lambda: storage.make("w")):
+            with pytest.raises(StorageFailed, match="as a standby does: set database_url to the primary"):
+                act()
+        fault = storage.fault()
+        assert fault is not None and "set database_url to the primary" in fault.remedy
 
 
 @pytest.mark.skipif(not is_installed(), reason="there is no PostgreSQL")

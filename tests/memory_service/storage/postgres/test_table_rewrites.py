@@ -148,8 +148,9 @@ def test_a_rewrite_that_another_process_is_at_or_that_the_role_may_not_do_is_ref
                 guest.rewrite()
             give_back()
             storage.note_erasure()
-            with pytest.raises(StorageFailed, match="documents: the role may not rewrite it; run `memory-service mig"):
+            with pytest.raises(StorageFailed, match="index_packs: the role may not rewrite it; run `memo") as raised:
                 guest.rewrite()
+            assert str(raised.value).count("the role may not rewrite it") == 1 and "documents" in str(raised.value)
             assert len(list(storage.records.keys(RecordKind.REWRITE))) == 1
         finally:
             guest.close()
