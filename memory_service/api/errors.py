@@ -138,7 +138,8 @@ def _explain_validation(error: Mapping[str, Any]) -> str:
     name = repr(".".join(names)[:_MAX_NAME_CHARS])
     kind, (_, reason) = error["type"], fault_in(error)
     if kind == "json_invalid":
-        return f"The body is no JSON: {error['ctx']['error'].removesuffix(' at')} at character {names[0]}. Send a JSON object."
+        fault = error["ctx"]["error"].removesuffix(" at")
+        return f"The body is no JSON: {fault} at character {names[0]}. Send a JSON object."
     if not names:
         return "The body is no JSON object. Send one, with the header Content-Type: application/json."
     if kind == "missing":

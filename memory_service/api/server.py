@@ -37,7 +37,14 @@ from memory_service.api.auth import is_loopback
 from memory_service.api.errors import error_answer
 from memory_service.api.requests import AppState
 from memory_service.config import Settings, load_settings
-from memory_service.errors import ConnectionFailed, InvalidRequest, MemoryServiceError, TooManyRequests, retry_headers
+from memory_service.errors import (
+    ConnectionFailed,
+    InvalidRequest,
+    MemoryServiceError,
+    StorageFailed,
+    TooManyRequests,
+    retry_headers,
+)
 from memory_service.home import PREFIX, announce_server, new_instance
 from memory_service.service import AccessControl, MemoryService
 
@@ -299,13 +306,19 @@ def _check_exposure(settings: Settings) -> None:
 
     Raises:
         InvalidRequest: There is none.
-        StorageFailed: The keys of the home cannot be read.
+        StorageFailed: The keys of a home in files cannot be read, or those of a database for this machine alone.
     """
     has_clients_key = bool(os.environ.get(f"{PREFIX}API_KEY"))
     if settings.api_keys or (is_loopback(settings.host) and not has_clients_key):
         return
-    with MemoryService(settings) as service:
-        is_required = any(service.access.keys())
+    try:
+        with MemoryService(settings) as service:
+            is_required = any(service.access.keys())
+    except StorageFailed:
+        if not settings.database_url or is_loopback(settings.host):
+            raise
+        # Such a server lets nobody in without a key, and that begins when the database is there.
+        return
     if not is_required and has_clients_key:
         raise InvalidRequest(
             f"{PREFIX}API_KEY is the key of a client, and the server would serve without any. Make one with "

@@ -77,6 +77,26 @@ def test_what_one_command_remembers_another_finds(migrated_database: str, tmp_pa
     assert [name for name, check in checks.items() if not check["ok"]] == [] and checks["locks"]["ok"]
 
 
+def test_a_server_for_others_begins_without_its_database_and_lets_nobody_in_without_a_key(tmp_path: Path) -> None:
+    server = PostgresServer()
+    try:
+        done = command(tmp_path, server.address(), "keys", "add", "own", "--json")
+        key = {"X-API-Key": json.loads(done.stdout)["key"]}
+        server.stop()
+        open_to_others = {**environment(server.address()), "MEMORY_SERVICE_HOST": "0.0.0.0"}
+        with (
+            own_process(tmp_path, open_to_others, health="live") as (url, _),
+            httpx.Client(base_url=url, timeout=120, verify=NO_TLS) as http,
+        ):
+            assert http.get("/v1/workspaces").status_code == 401
+            assert http.get("/v1/workspaces", headers=key).status_code == 503
+            server.start()
+            assert soon(lambda: http.get("/v1/workspaces", headers=key)) is not None
+            assert http.get("/v1/workspaces").status_code == 401
+    finally:
+        server.close()
+
+
 def test_a_command_that_watches_goes_on_when_the_database_is_there_again(tmp_path: Path) -> None:
     server, log = PostgresServer(), tmp_path / "log"
     done = command(tmp_path / "b", server.address(), "remember", "The first parcel went out on Monday.")
