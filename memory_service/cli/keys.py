@@ -49,7 +49,7 @@ class _ServerAccess:
         """See `AccessControl`."""
         from memory_service.schemas import AccessKey
 
-        return self._ask(AccessKey, "DELETE", f"/{quote(key_id, safe='')}")
+        return self._ask(AccessKey, "DELETE", f"/{quote(key_id, safe='', errors='surrogatepass')}")
 
     def _ask(self, shape: type[_A], method: str, path: str = "", body: bytes = b"") -> _A:
         from memory_service.cli.warm import answer_of

@@ -104,7 +104,11 @@ def messages_in(text: str) -> list[object]:
         whole = json.loads(text)
     except (ValueError, RecursionError) as error:
         if text.lstrip().startswith("["):
-            at = f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else "too deep"
+            at = (
+                f"line {error.lineno}: {error.msg.removesuffix(' at')}"
+                if isinstance(error, json.JSONDecodeError)
+                else "too deep"
+            )
             raise InvalidRequest(f"The list of messages is no JSON ({at}). Correct it there.") from None
         return _message_file_lines(text)
     if isinstance(whole, list):

@@ -19,7 +19,7 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from memory_service._version import __version__
 from memory_service.errors import (
@@ -54,6 +54,8 @@ _POLL_SECONDS = 0.2
 _MOST_ROUNDS = 5
 _REMEDIED_BY_WAITING = ("Ask again in a moment.", "wait. Run `memory-service reindex`.")
 _TOKEN = rb'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+'
+# What is not Unicode goes to the server as it is, which refuses it.
+_AS_BYTES = "surrogatepass"
 _VISIBLE = r"[\x21-\x7e]+"
 Cold = Callable[[], AbstractContextManager["MemoryService"]]
 
@@ -115,7 +117,9 @@ class Server(NamedTuple):
         failure = self._failure(status, answer, wait)
         if isinstance(failure, Unauthorized | Forbidden) and not self.is_named:
             raise ServerUnusable(f"it wants another key: {failure} {PREFIX}API_KEY is sent") from None
-        if type(failure) in (PreconditionFailed, InvalidRequest) and not self.is_named:
+        # A server knows no name that is not Unicode.
+        is_worded_here = type(failure) in (PreconditionFailed, InvalidRequest) or not _is_unicode(path)
+        if is_worded_here and not self.is_named:
             # Of what a request may have, and the words for it, the command has its own: they hold with a server, too.
             raise ServerUnusable("") from None
         raise failure
@@ -326,6 +330,18 @@ def _indent_json(raw: bytes, by: int) -> str:
     return b"".join(chunks).decode()
 
 
+def _quote(name: str, safe: str) -> str:
+    return quote(name, safe=safe, errors=_AS_BYTES)
+
+
+def _is_unicode(path: str) -> bool:
+    try:
+        unquote(path, errors="strict")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _waits(degraded: str) -> bool:
     """True if a part is missing that is there once all is indexed, by the remedy that the message names."""
     return degraded.startswith(("index: ", "vector: ")) and degraded.endswith(_REMEDIED_BY_WAITING)
@@ -388,13 +404,11 @@ class ServerMemory:
         given_values = {**dict(zip(names, values, strict=False)), **options}
         given_values = {name: value for name, value in given_values.items() if value is not None}
         etag, items = given_values.pop("etag", None), re.findall(r"{(\w+)}", path)
-        place = path.format_map(
-            {name: quote(given_values.pop(name), safe="/" if name == "path" else "") for name in items}
-        )
+        place = path.format_map({name: _quote(given_values.pop(name), "/" if name == "path" else "") for name in items})
         query = {"tag" if name == "tags" else name: value for name, value in given_values.items()}
         call = _Call(
             method=method,
-            place=f"{place}?{urlencode(query, doseq=True)}" if method == "GET" else place,
+            place=f"{place}?{urlencode(query, doseq=True, errors=_AS_BYTES)}" if method == "GET" else place,
             body=None if method == "GET" else given_values,
             headers={"If-Match": f'"{etag}"'} if etag else {},
             cold=lambda service: getattr(service, verb)(workspace, *values, **options),

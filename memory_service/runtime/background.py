@@ -91,11 +91,19 @@ class Operations:
     Args:
         records: The records of a workspace.
         presence: That of this process.
+        contains: Tells if there is a workspace of a name; of one that is not, others need to see nothing.
     """
 
-    def __init__(self, records: Callable[[str], RecordStore], presence: Presence) -> None:
+    def __init__(
+        self,
+        records: Callable[[str], RecordStore],
+        presence: Presence,
+        *,
+        contains: Callable[[str], bool] = lambda _: True,
+    ) -> None:
         self._records = records
         self._presence = presence
+        self._contains = contains
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="reindex")
         self._changing = threading.Lock()
         self._operations: OrderedDict[str, _Running] = OrderedDict()
@@ -126,10 +134,11 @@ class Operations:
             try:
                 self._write_record(operation, shown_operation)
             except StorageFailed:
-                # What broke may have been the answer alone.
-                with suppress(StorageFailed):
-                    self._records(workspace).erase(RecordKind.OPERATION, key=shown_operation.operation_id)
-                raise
+                if self._contains(workspace):
+                    # What broke may have been the answer alone.
+                    with suppress(StorageFailed):
+                        self._records(workspace).erase(RecordKind.OPERATION, key=shown_operation.operation_id)
+                    raise
             self._operations[shown_operation.operation_id] = operation
             self._pool.submit(self._run, operation, work)
         return shown_operation

@@ -113,7 +113,7 @@ class MemoryService(MemoryUseCases, SessionUseCases, IndexUseCases):
             storage, settings, self._embedder, self._reranker, self._sessions_maker, rests=rests
         )
         self._presence = Presence(storage.coordination)
-        self._operations = Operations(self._records, self._presence)
+        self._operations = Operations(self._records, self._presence, contains=self.storage.contains)
         self.keyed_answers = KeyedAnswers(self._records, self._presence)
         self.access = AccessControl(
             storage.records,

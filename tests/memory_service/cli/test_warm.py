@@ -90,6 +90,10 @@ def test_what_cannot_be_asked_is_told_the_same_with_a_server_and_without_one(cli
     impossible = (
         ("context", "deploy", "-b", "99999999999", "--json"),
         ("search", "deploy \udcff"),
+        ("get", "memory/a\udcffb.md"),
+        ("history", "memory/a\udcffb.md"),
+        ("edit", "m\udcff", "new"),
+        ("entries", "--tag", "a\udcffb"),
         ("search", "  "),
         ("context", ""),
         ("remember", "  "),
