@@ -21,7 +21,7 @@ from memory_service.errors import StorageFailed
 from memory_service.messages.shapes import Message, user_message
 from memory_service.messages.sizes import message_tokens
 from memory_service.schemas.compaction import PromptMeasure
-from memory_service.storage.record_store import RecordKind, RecordStore, RecordVersion
+from memory_service.storage.record_store import RecordKind, RecordStore, RecordVersion, StoredRecord
 
 _KEPT_RECORDS = 64
 # Of a session, the sizes of so many prompts are stored: a picture of more has no room on a screen.
@@ -185,12 +185,15 @@ class PromptRecords:
         self._records.sweep()
         # Many conversations have the same passages.
         is_said = cache(self._is_said)
-        for session_id in self._records.keys(RecordKind.PROMPT):
-            self._sweep(session_id, is_said)
+        left = set(self._records.keys(RecordKind.PROMPT))
+        for session_id, stored in self._records.newest(RecordKind.PROMPT):
+            left.discard(session_id)
+            self._sweep(session_id, _prompt_of(stored), is_said)
+        for session_id in left:
+            self._sweep(session_id, self._read(session_id), is_said)
 
-    def _sweep(self, session_id: str, is_said: Callable[[InjectedPassage], bool]) -> None:
+    def _sweep(self, session_id: str, record: PromptRecord | None, is_said: Callable[[InjectedPassage], bool]) -> None:
         """Take what does not stand any more out of a prompt; one that cannot be read may have that in it, and goes."""
-        record = self._read(session_id)
         sound = _valid_record(record, is_said) if record else PromptRecord()
         if record is not None and sound is record:
             return
@@ -207,20 +210,26 @@ class PromptRecords:
         """The record of a session, an empty one if there is none; None if it cannot be read."""
         try:
             record = self._records.get(RecordKind.PROMPT, session_id)
-            if record is None:
-                return PromptRecord()
-            value = json.loads(record.raw)
-            blocks = tuple(_block(each_value) for each_value in value["blocks"])
-            sent_texts = tuple(map(str, value["sent"]))
-            return PromptRecord(
-                view=int(value["view"]),
-                blocks=blocks,
-                sent=sent_texts,
-                measures=tuple(_measure(*row) for row in value.get("measures", ())),
-                version=record.version,
-            )
-        except (StorageFailed, ValueError, TypeError, KeyError, RecursionError, OverflowError):
+        except StorageFailed:
             return None
+        return PromptRecord() if record is None else _prompt_of(record)
+
+
+def _prompt_of(record: StoredRecord) -> PromptRecord | None:
+    """The prompt that is stored in a record; None if it cannot be read."""
+    try:
+        value = json.loads(record.raw)
+        blocks = tuple(_block(each_value) for each_value in value["blocks"])
+        sent_texts = tuple(map(str, value["sent"]))
+        return PromptRecord(
+            view=int(value["view"]),
+            blocks=blocks,
+            sent=sent_texts,
+            measures=tuple(_measure(*row) for row in value.get("measures", ())),
+            version=record.version,
+        )
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+        return None
 
 
 def _valid_record(record: PromptRecord, is_said: Callable[[InjectedPassage], bool]) -> PromptRecord:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import datetime as dt
 import json
 import secrets
-from contextlib import suppress
-from itertools import groupby
+from itertools import islice
 
 from memory_service.errors import NotFound
 from memory_service.schemas.memories import Receipt
-from memory_service.storage.record_store import RecordKind, RecordStore
+from memory_service.storage.record_store import RecordKind, RecordStore, StoredRecord
 
 
 def new_receipt_id(now: dt.datetime) -> str:
@@ -58,12 +57,8 @@ class Receipts:
             NotFound: There is none of that id, or it was kept for its time.
         """
         record = self._records.get(RecordKind.RECEIPT, receipt_id)
-        try:
-            if record is not None:
-                receipt = Receipt.model_validate_json(record.raw)
-                return receipt.model_copy(update={"session_id": record.session or receipt.session_id})
-        except ValueError:
-            pass
+        if record is not None and (receipt := _receipt_of(record)):
+            return receipt
         raise NotFound(f"There is no receipt {receipt_id!r}. Receipts are kept for {self._keep_days} days.") from None
 
     def newest(self, limit: int, session_id: str = "") -> list[Receipt]:
@@ -72,20 +67,9 @@ class Receipts:
         Raises:
             StorageFailed: They cannot be read.
         """
-        receipts = list[Receipt]()
-        # The key begins with the day; those of one day are in the order in which they were stored.
-        days = groupby(sorted(self._records.keys(RecordKind.RECEIPT), key=_day_of, reverse=True), key=_day_of)
-        for _, keys in days:
-            of_day = list[Receipt]()
-            for key in keys:
-                # What is erased or damaged meanwhile is left out.
-                with suppress(NotFound):
-                    of_day.append(self.get(key))
-            of_day.sort(key=lambda receipt: receipt.created_at, reverse=True)
-            receipts += [receipt for receipt in of_day if not session_id or receipt.session_id == session_id]
-            if len(receipts) >= limit:
-                break
-        return receipts[:limit]
+        stored = self._records.newest(RecordKind.RECEIPT, session=session_id)
+        receipts = (receipt for _, record in stored if (receipt := _receipt_of(record)))
+        return sorted(islice(receipts, limit), key=lambda receipt: receipt.created_at, reverse=True)
 
     def erase(self, session_id: str) -> None:
         """Erase every receipt of a session.
@@ -96,8 +80,13 @@ class Receipts:
         self._records.erase(RecordKind.RECEIPT, session=session_id)
 
 
-def _day_of(receipt_id: str) -> str:
-    return receipt_id.partition("-")[0]
+def _receipt_of(record: StoredRecord) -> Receipt | None:
+    """The receipt that is stored in a record; None if it is damaged."""
+    try:
+        receipt = Receipt.model_validate_json(record.raw)
+    except ValueError:
+        return None
+    return receipt.model_copy(update={"session_id": record.session or receipt.session_id})
 
 
 def _iso(value: object) -> str:

@@ -101,6 +101,12 @@ class RecordStore(Protocol):
     def keys(self, kind: RecordKind) -> Iterator[str]:
         """The keys of all records of a kind."""
 
+    def newest(self, kind: RecordKind, *, session: str = "") -> Iterator[tuple[str, StoredRecord]]:
+        """The records of a kind, of a session or of all, with their keys, the last stored first, prompts in any order.
+
+        They are fetched some at a time, and those that cannot be read are left out.
+        """
+
     def trim(self, kind: RecordKind, *, most: int, most_bytes: int) -> None:
         """Remove what has expired, and the oldest until as many and as much are left."""
 

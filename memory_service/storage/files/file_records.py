@@ -33,6 +33,8 @@ from memory_service.storage.files.shared_database import DatabaseRecords
 from memory_service.storage.record_store import ANY, RecordKind, RecordVersion, StoredRecord
 
 _ID = lazy_regex(r"r(\d{4})(\d{2})(\d{2})-[0-9a-f]{16}")
+# The beginning of a receipt, before which half of another one may stand in its line.
+_BEGINNING = lazy_regex(r'.*(\{"receipt_id": "(r\d{8}-[0-9a-f]{16})")')
 _OF_SESSION = b', "session_id": "'
 _VERSION = b"written"
 
@@ -56,14 +58,7 @@ class ReceiptFiles:
         with suppress(OSError), self._path(day).open("rb") as lines:
             # Not the id alone, which a query may quote; not at the start of a line, where half of one may stand.
             line = next((line[line.index(begin) :] for line in lines if begin in line), None)
-            if line is not None:
-                # Within a text these quotation marks would be escaped.
-                raw, of_session, session = line.rstrip(b"\n").rpartition(_OF_SESSION)
-                return (
-                    StoredRecord(raw + b"}", _VERSION, session[:-2].decode())
-                    if of_session
-                    else StoredRecord(session, _VERSION)
-                )
+            return None if line is None else _receipt(line)
         return None
 
     def version(self, key: str) -> RecordVersion | None:
@@ -127,6 +122,14 @@ class ReceiptFiles:
             with suppress(OSError), path.open("rb") as lines:
                 yield from (match[0] for line in lines if (match := _ID.search(line[:64].decode("ascii", "replace"))))
 
+    def newest(self) -> Iterator[tuple[str, StoredRecord]]:
+        """All receipts with their keys, the last stored first."""
+        for path in reversed(self._files()):
+            with suppress(OSError):
+                for line in reversed(path.read_text("utf-8", "surrogateescape").split("\n")):
+                    if match := _BEGINNING.match(line):
+                        yield match[2], _receipt(line[match.start(1) :].encode("utf-8", "surrogateescape"))
+
     def _files(self) -> list[Path]:
         return sorted(self._folder.glob("????-??-??.jsonl"))
 
@@ -155,6 +158,13 @@ def _day_of(key: str) -> dt.date | None:
 
 def _begin(key: str) -> bytes:
     return f'{{"receipt_id": "{key}"'.encode()
+
+
+def _receipt(line: bytes) -> StoredRecord:
+    """The receipt of a line, from its beginning on."""
+    # Within a text these quotation marks would be escaped.
+    raw, of_session, session = line.rstrip(b"\n").rpartition(_OF_SESSION)
+    return StoredRecord(raw + b"}", _VERSION, session[:-2].decode()) if of_session else StoredRecord(session, _VERSION)
 
 
 def _ending(session: str) -> bytes:
@@ -473,6 +483,20 @@ class FileRecords:
         """See `RecordStore`."""
         files = self._files.get(kind)
         return files.keys() if files else self._others.keys(kind)
+
+    def newest(self, kind: RecordKind, *, session: str = "") -> Iterator[tuple[str, StoredRecord]]:
+        """See `RecordStore`."""
+        files = self._files.get(kind)
+        if files is None:
+            return self._others.newest(kind, session=session)
+        pairs = files.newest() if isinstance(files, ReceiptFiles) else self._records(kind)
+        return (pair for pair in pairs if session in ("", pair[1].session))
+
+    def _records(self, kind: RecordKind) -> Iterator[tuple[str, StoredRecord]]:
+        for key in self.keys(kind):
+            with suppress(StorageFailed):
+                if record := self.get(kind, key):
+                    yield key, record
 
     def trim(self, kind: RecordKind, *, most: int, most_bytes: int) -> None:
         """See `RecordStore`; old receipts go with the first of a new day."""

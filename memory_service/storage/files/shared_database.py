@@ -199,6 +199,15 @@ class DatabaseRecords:
         sql = "SELECT key FROM records WHERE scope = ? AND kind = ? AND expires > ?"
         yield from (str(key) for (key,) in self._database.rows(sql, (self._scope, kind.value, time.time())))
 
+    def newest(self, kind: RecordKind, *, session: str = "") -> Iterator[tuple[str, StoredRecord]]:
+        """See `RecordStore`."""
+        of_session = "AND ? IN ('', session) ORDER BY id DESC"
+        sql = f"SELECT key FROM records WHERE scope = ? AND kind = ? AND expires > ? {of_session}"
+        for (key,) in self._database.rows(sql, (self._scope, kind.value, time.time(), session)):
+            # What is erased meanwhile is left out.
+            if record := self.get(kind, str(key)):
+                yield str(key), record
+
     def trim(self, kind: RecordKind, *, most: int, most_bytes: int) -> None:
         """See `RecordStore`."""
         sql = "SELECT id, length(raw) FROM records WHERE scope = ? AND kind = ? AND expires > ? ORDER BY id DESC"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from indexer.stores import NO_WORKSPACE, PostgresDatabase, Transaction
@@ -16,6 +17,13 @@ from memory_service.storage.postgres.workspace_rows import storage_errors
 from memory_service.storage.record_store import ANY, RecordKind, RecordVersion, StoredRecord
 
 _ENCODING, _ERRORS = "utf-8", "surrogatepass"
+# As the index of sessions has it, which is of records that have one.
+_OF_SESSION: Final[LiteralString] = "AND session = %(session)s AND session <> ''"
+# Records that are fetched at once.
+_AT_ONCE = 100
+_STORED: Final[LiteralString] = (
+    "raw, version, session, extract(epoch FROM nullif(expires, 'infinity') - clock_timestamp())::float"
+)
 
 
 class ExpiredRecords:
@@ -55,16 +63,11 @@ class PostgresRecords:
             if transaction is None:
                 return None
             row = transaction.row(
-                "SELECT raw, version, session, "
-                "extract(epoch FROM nullif(expires, 'infinity') - clock_timestamp())::float FROM records "
+                f"SELECT {_STORED} FROM records "
                 "WHERE ws = %s AND kind = %s AND key = %s AND expires > clock_timestamp()",
                 [transaction.workspace, kind.value, _raw(key)],
             )
-        if row is None:
-            return None
-        raw, version, session, seconds = row
-        expires = None if seconds is None else dt.datetime.now(dt.UTC) + dt.timedelta(seconds=seconds)
-        return StoredRecord(bytes(raw), _version(version), bytes(session).decode(_ENCODING, _ERRORS), expires)
+        return _stored_record(*row) if row else None
 
     def version(self, kind: RecordKind, key: str) -> RecordVersion | None:
         """See `RecordStore`."""
@@ -125,10 +128,12 @@ class PostgresRecords:
             number = self._number()
             if number is None:
                 return 0
+            # One statement for all would read every record of the kind.
+            of_key: LiteralString = "AND key = %(key)s" if key else ""
+            of_session: LiteralString = _OF_SESSION if session else ""
             with self._database.transaction(number) as transaction:
                 return transaction.execute(
-                    "DELETE FROM records WHERE ws = %(ws)s AND kind = %(kind)s AND (%(key)s = ''::bytea OR "
-                    "key = %(key)s) AND (%(session)s = ''::bytea OR session = %(session)s)",
+                    f"DELETE FROM records WHERE ws = %(ws)s AND kind = %(kind)s {of_key} {of_session}",
                     {"ws": number, "kind": kind.value, "key": _raw(key), "session": _raw(session)},
                 ).rowcount
 
@@ -141,6 +146,26 @@ class PostgresRecords:
                 [transaction.workspace, kind.value],
             )  # fmt: skip
         return (bytes(key).decode(_ENCODING, _ERRORS) for (key,) in rows)
+
+    def newest(self, kind: RecordKind, *, session: str = "") -> Iterator[tuple[str, StoredRecord]]:
+        """See `RecordStore`."""
+        of_session: LiteralString = _OF_SESSION if session else ""
+        values: dict[str, Any] = {"kind": kind.value, "session": _raw(session), "most": _AT_ONCE}
+        before: LiteralString = ""
+        while True:
+            with self._reading() as transaction:
+                rows = [] if transaction is None else transaction.rows(
+                    f"SELECT {_STORED}, key, stored_at FROM records "
+                    f"WHERE ws = %(ws)s AND kind = %(kind)s AND expires > clock_timestamp() {of_session} {before} "
+                    "ORDER BY stored_at DESC, key DESC LIMIT %(most)s",
+                    {**values, "ws": transaction.workspace},
+                )  # fmt: skip
+            for *stored, key, _ in rows:
+                yield bytes(key).decode(_ENCODING, _ERRORS), _stored_record(*stored)
+            if len(rows) < _AT_ONCE:
+                return
+            before = "AND (stored_at, key) < (%(last_at)s, %(last_key)s)"
+            *_, values["last_key"], values["last_at"] = rows[-1]
 
     def trim(self, kind: RecordKind, *, most: int, most_bytes: int) -> None:
         """See `RecordStore`."""
@@ -183,6 +208,12 @@ class PostgresRecords:
 def _raw(text: str) -> bytes:
     """A text of any characters, which a column of texts would not take."""
     return text.encode(_ENCODING, _ERRORS)
+
+
+def _stored_record(raw: bytes, version: UUID, session: bytes, seconds: float | None) -> StoredRecord:
+    """A record of a row; it expires by the clock of this machine."""
+    expires = None if seconds is None else dt.datetime.now(dt.UTC) + dt.timedelta(seconds=seconds)
+    return StoredRecord(bytes(raw), _version(version), bytes(session).decode(_ENCODING, _ERRORS), expires)
 
 
 def _version(value: UUID) -> RecordVersion:

@@ -75,6 +75,11 @@ class MemoryRecords:
         with self._changing:
             return iter([key for (other, key), row in self._rows.items() if other is kind and not _is_over(row)])
 
+    def newest(self, kind: RecordKind, *, session: str = "") -> Iterator[tuple[str, StoredRecord]]:
+        with self._changing:
+            rows = [(key, row.record) for (of, key), row in self._rows.items() if of is kind and not _is_over(row)]
+        return (pair for pair in reversed(rows) if session in ("", pair[1].session))
+
     def trim(self, kind: RecordKind, *, most: int, most_bytes: int) -> None:
         with self._changing:
             size, count = 0, 0

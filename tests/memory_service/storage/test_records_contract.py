@@ -157,6 +157,9 @@ def test_receipts_are_found_and_erased_with_their_session(records: Records) -> N
     assert unnamed is not None and unnamed.session == "" and json.loads(unnamed.raw)["receipt_id"] == receipt(2)[0]
     assert other.version(RecordKind.RECEIPT, receipt(1)[0]) == found.version
     assert sorted(other.keys(RecordKind.RECEIPT)) == [receipt(number)[0] for number in range(4)]
+    assert [key for key, _ in other.newest(RecordKind.RECEIPT)] == [receipt(number)[0] for number in (3, 2, 1, 0)]
+    of_one = [record.raw for _, record in other.newest(RecordKind.RECEIPT, session="b")]
+    assert of_one == [found.raw]
     for key in (receipt(9)[0], "r20261120-", "r20269999-0000000000000000", "../../etc"):
         assert other.get(RecordKind.RECEIPT, key) is None
     assert other.erase(RecordKind.RECEIPT, session="a") == 2
@@ -164,6 +167,24 @@ def test_receipts_are_found_and_erased_with_their_session(records: Records) -> N
     assert one.get(RecordKind.RECEIPT, receipt(0)[0]) is None
     assert other.erase(RecordKind.RECEIPT, key=receipt(2)[0]) == 1
     assert other.erase(RecordKind.RECEIPT) == 1 and list(one.keys(RecordKind.RECEIPT)) == []
+
+
+def test_the_last_stored_come_first(records: Records) -> None:
+    store = records("w")
+    for number in range(230):
+        session = f"talk-{number % 2}"
+        store.put(RecordKind.OPERATION, f"operation-{number:03}", b"%d" % number, session=session)
+    store.put(RecordKind.REPLY, "reply", b"x")
+    everything = list(store.newest(RecordKind.OPERATION))
+    assert [key for key, _ in everything] == [f"operation-{number:03}" for number in reversed(range(230))]
+    assert {key: (record.raw, record.session) for key, record in everything} == {
+        f"operation-{number:03}": (b"%d" % number, f"talk-{number % 2}") for number in range(230)
+    }
+    of_one = [key for key, _ in store.newest(RecordKind.OPERATION, session="talk-1")]
+    assert of_one == [key for key, record in everything if record.session == "talk-1"]
+    assert everything[0][1].version == store.version(RecordKind.OPERATION, "operation-229")
+    store.erase(RecordKind.OPERATION)
+    assert list(store.newest(RecordKind.OPERATION)) == []
 
 
 @pytest.mark.parametrize("kind", [RecordKind.PROMPT, RecordKind.PROGRESS])
