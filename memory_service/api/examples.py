@@ -54,6 +54,8 @@ ENTRY = schemas.MemoryEntry(
     role="agent",
     origin="agent",
     session_id="support-42",
+    first_seq=2,
+    last_seq=3,
     written_at=_WHEN,
     etag=_ETAG,
 )

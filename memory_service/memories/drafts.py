@@ -17,7 +17,7 @@ from indexer import AUTHORITY, ITEM, MAX_TAG_CHARS, entry_hash, fold_words, is_t
 from indexer.common import lazy_regex
 from indexer.language import facts_of, ornament, restating
 from memory_service.errors import Conflict, InvalidRequest
-from memory_service.memories.format import Entry, derive_id, entry_text, find_entries, split_lines
+from memory_service.memories.format import Entry, derive_id, entry_text, find_entries, message_span, split_lines
 from memory_service.schemas.base import SESSION_ID
 from memory_service.schemas.entries import EntryChange
 from memory_service.schemas.memories import MAX_TEXT_CHARS
@@ -183,13 +183,8 @@ def _came_before(entry: Entry, draft: EntryDraft) -> bool:
     """False if an entry was said later, in the same talk, than what is noted now: that is noted once more."""
     if entry.fields.get("session") != draft.fields.get("session"):
         return True
-    number, noted_count = (_first_message(fields.get("messages", "")) for fields in (entry.fields, draft.fields))
-    return not number or not noted_count or number < noted_count
-
-
-def _first_message(messages: str) -> int:
-    first = messages.partition("-")[0]
-    return int(first) if first.isdecimal() else 0
+    span, new_span = message_span(entry.fields), message_span(draft.fields)
+    return span is None or new_span is None or span[0] < new_span[0]
 
 
 def _says_otherwise(said_text: str, text: str) -> bool:

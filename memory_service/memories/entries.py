@@ -38,6 +38,7 @@ from memory_service.memories.format import (
     find_entries,
     is_blank_page,
     is_derived,
+    message_span,
     spans_of,
     spans_within,
     split_lines,
@@ -71,6 +72,7 @@ class HeldEntry:
     def to_memory_entry(self) -> MemoryEntry:
         """The entry as it is told."""
         entry, fields = self.entry, self.entry.fields
+        span = message_span(fields)
         return MemoryEntry(
             memory_id=entry.memory_id,
             path=self.path,
@@ -83,6 +85,8 @@ class HeldEntry:
             role=entry.role,
             origin=entry.role if fields else None,
             session_id=fields.get("session"),
+            first_seq=span[0] if span else None,
+            last_seq=span[1] if span else None,
             written_at=moment_of(fields),
             etag=self.etag,
         )

@@ -34,6 +34,10 @@ _ATTEMPTS = 4
 LineSpan = tuple[int, int]
 
 
+# Numbers of messages begin with 1.
+_SPAN = lazy_regex(r"([1-9][0-9]{0,14})(?:-([1-9][0-9]{0,14}))?")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """An entry of a memory file.
@@ -64,6 +68,12 @@ class Entry:
     def touches(self, first: int, last: int) -> bool:
         """True if it has one of some lines."""
         return self.first_line <= last and first <= self.end_line
+
+
+def message_span(fields: Mapping[str, str]) -> tuple[int, int] | None:
+    """The first and the last message that an entry was taken from, by its comment; None where that says none."""
+    match = _SPAN.fullmatch(fields.get("messages", ""))
+    return (int(match[1]), int(match[2] or match[1])) if match else None
 
 
 def split_lines(text: str) -> list[str]:

@@ -71,6 +71,10 @@ class MemoryEntry(Answer):
     role: SourceRole
     origin: EntryOrigin = None
     session_id: str | None = Field(default=None, description="The conversation that it comes from; null for none.")
+    first_seq: int | None = Field(
+        default=None, description="Number of the first message of it that it was taken from; null for none."
+    )
+    last_seq: int | None = Field(default=None, description="Number of the last one; null for none.")
     written_at: dt.datetime | None = Field(
         default=None, description="Time at which it was noted, in UTC; null where its comment does not say."
     )

@@ -44,6 +44,13 @@
     }
     event.preventDefault();
   });
+  // A second click on a button is not a second form.
+  document.addEventListener("submit", (event) => {
+    if (event.target.method !== "post") return;
+    if (event.target.dataset.sent) event.preventDefault();
+    event.target.dataset.sent = "yes";
+  });
+  addEventListener("pageshow", () => { for (const form of document.forms) delete form.dataset.sent; });
   document.addEventListener("htmx:after:swap", () => {
     if (!item?.isConnected) item = null;
     item?.classList.add("at");

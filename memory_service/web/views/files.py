@@ -88,8 +88,8 @@ def edit_page(visit: Visit) -> Response:
     try:
         file = file_in_full(visit, path)
     except NotFound:
-        return visit.page("edit", path=path, text="", etag="", theirs=None, message="")
-    return visit.page("edit", path=file.path, text=file.text, etag=file.etag, theirs=None, message="")
+        return visit.page("edit", path=path, text="", etag="", theirs=None)
+    return visit.page("edit", path=file.path, text=file.text, etag=file.etag, theirs=None)
 
 
 def save_file(visit: Visit) -> Response:
@@ -99,12 +99,15 @@ def save_file(visit: Visit) -> Response:
     text, etag = visit.form.get("text", "").replace("\r\n", "\n"), visit.form.get("etag", "")
     try:
         visit.service.put(visit.workspace, path, text, if_match=etag or None, if_none_match=not etag)
-    except (PreconditionFailed, Conflict) as error:
+    except (PreconditionFailed, Conflict):
         try:
             theirs = file_in_full(visit, path)
         except NotFound:
-            return visit.page("edit", 409, path=path, text=text, etag="", theirs="", message=str(error))
-        return visit.page("edit", 409, path=path, text=text, etag=theirs.etag, theirs=theirs.text, message=str(error))
+            return visit.page("edit", 409, path=path, text=text, etag="", theirs="")
+        if theirs.text == text:
+            # The form was sent twice.
+            return visit.go(f"/w/{visit.workspace}/files/{path}")
+        return visit.page("edit", 409, path=path, text=text, etag=theirs.etag, theirs=theirs.text)
     return visit.go(f"/w/{visit.workspace}/files/{path}")
 
 

@@ -258,6 +258,10 @@ def test_every_view_and_form_works_without_scripts(server: RunningServer, chromi
         window.get_by_label("What every view keeps").fill("Never deploy on Fridays.")
         window.get_by_role("button", name="Pin", exact=True).click()
         window.get_by_role("button", name="Unpin").click()
+        window.get_by_role("link", name="Branch from here").first.click()
+        window.get_by_label("Name of a session that begins").fill("Another question")
+        window.get_by_role("button", name="Branch", exact=True).click()
+        is_at(window, "/sessions/s1.branch-another-question-")
         window.goto("/w/default/prompts")
         window.locator("td a").first.click()
         window.get_by_text("Left out").first.wait_for()
@@ -293,7 +297,8 @@ def test_keys_see_what_their_roles_may_and_every_view_is_accessible(chromium: An
                 may_open = role != "read" or "/edit/" not in path
                 assert window.goto(path).status == (200 if may_open else 403)
                 forms = window.locator("main form[method=post]").count()
-                assert role != "read" or not forms, f"{path} has a form for a key that may only read"
+                links = window.locator("main a[href*=branch], main a[href*=forget], main a[href*='/edit/']").count()
+                assert role != "read" or not (forms + links), f"{path} has a change for a key that may only read"
                 if overflow_of(window) > 0:
                     wrong.append(f"{role} {path}: {overflow_of(window)} pixels too wide")
                 wrong += [f"{role} {path}: {finding}" for finding in axe(window, server.url)]

@@ -73,12 +73,12 @@ def test_the_results_are_those_of_the_search_over_http(person: Person, server: R
 
 
 def test_a_line_of_a_long_file_is_reached_in_whatever_part_it_is(person: Person, server: RunningServer) -> None:
-    lines = [f"- Note {number} of the year. {'More of it. ' * 60}\n" for number in range(1, 1_201)]
+    lines = [f"- Note {number} of the year. {'More of it. ' * 50}\n" for number in range(1, 501)]
     made = server.http.put(f"{W}/memories/memory/2026-05-01.md", json={"text": "".join(lines)}, headers=NEW)
     assert made.status_code == 200
-    for line in (1, 250, 290, 999, 1_200, 9_999):
+    for line in (1, 250, 340, 370, 500, 9_999):
         shown = person.opens(f"/w/default/files/memory/2026-05-01.md?as=source&at={line}")
-        assert f'<li id="L{min(line, 1_200)}">' in shown, line
+        assert f'<li id="L{min(line, 500)}">' in shown, line
     assert '<li id="L1">' in person.opens("/w/default/files/memory/2026-05-01.md?as=source&at=20")
 
 
@@ -110,11 +110,29 @@ def test_an_edit_is_saved_and_a_conflict_shows_both(person: Person, server: Runn
     server.home.joinpath("default/MEMORY.md").write_text("- Somebody with an editor was faster.\n", "utf-8")
     conflict = person.sends("/w/default/files/MEMORY.md", 409, etag=etag, text="- Mine.\r\n")
     assert area_of(conflict, "text") == "- Mine.\n"
-    assert "Somebody with an editor was faster." in conflict
+    assert "Somebody with an editor was faster." in conflict and "nothing is saved yet" in conflict
     person.sends("/w/default/files/MEMORY.md", etag=field_of(conflict, "etag"), text="- Both.\r\n")
     assert server.home.joinpath("default/MEMORY.md").read_text("utf-8") == "- Both.\n"
-    # A form that is sent twice is a conflict, too, and nothing is lost.
-    person.sends("/w/default/files/MEMORY.md", 409, etag=field_of(conflict, "etag"), text="- Both.\r\n")
+    # A form that is sent twice is no conflict; what is sent after another edit is one.
+    assert "nothing is saved yet" not in person.sends(
+        "/w/default/files/MEMORY.md", etag=field_of(conflict, "etag"), text="- Both.\r\n"
+    )
+    person.sends("/w/default/files/MEMORY.md", 409, etag=field_of(conflict, "etag"), text="- Mine.\r\n")
+
+
+def test_an_entry_leads_to_the_messages_that_it_is_from(person: Person, server: RunningServer) -> None:
+    comment = "<!-- memory id=m0123456789ab session=s1 messages={} origin=agent at=2026-11-20T13:32:07.412Z -->"
+    for name, messages in (("memory/2026-11-20.md", "2-3"), ("memory/2026-11-21.md", "many")):
+        text = f"# Notes\n\n{comment.format(messages)}\n- We deploy on Tuesdays.\n"
+        made = server.http.put(f"{W}/memories/{name}", json={"text": text}, headers=NEW)
+        assert made.status_code == 200
+    page = person.opens("/w/default/files/memory/2026-11-20.md")
+    link = next(
+        attributes["href"] for _, attributes in read(page).elements if "/sessions/s1" in attributes.get("href", "")
+    )
+    assert link == "/w/default/sessions/s1?at=2&until=23#m2" and "s1, messages 2–3" in page
+    assert 'aria-current="true"' in person.opens(link).partition('id="m2"')[2][:40]
+    assert 'href="/w/default/sessions/s1">s1</a>' in person.opens("/w/default/files/memory/2026-11-21.md")
 
 
 def test_a_new_file_is_made_once(person: Person, server: RunningServer) -> None:
@@ -356,9 +374,13 @@ def test_a_read_only_key_sees_and_cannot_change(tmp_path: Path) -> None:
         service.access.withdraw(reader.key_id)
         assert "Sign in" in person.opens("/w/default"), "a key that is withdrawn is none any more"
         person.sends("/sign-in", key=admin.key)
-        made = person.sends("/keys", name="third", role="write", workspaces="default")
+        known = field_of(person.opens("/keys"), "known")
+        made = person.sends("/keys", known=known, name="third", role="write", workspaces="default")
         key = re.search(r"<pre>(ms_\w+_[\w-]+)</pre>", made)
         assert key and "<pre>" not in person.opens("/keys"), "a key is shown once"
+        # A form that is sent twice makes one.
+        assert "none was made" in person.sends("/keys", 409, known=known, name="third")
+        assert [each.name for each in service.access.keys()].count("third") == 1
         assert server.http.get(f"{W}/status", headers={"X-API-Key": key[1]}).status_code == 200
         person.sends("/sign-out")
         assert "Sign in" in person.opens("/w/default")

@@ -27,6 +27,7 @@ VIEWS = (
     "/history/MEMORY.md",
     "/sessions",
     "/sessions/s1",
+    "/sessions/s1?branch=2",
     "/prompts",
     "/prompts?session=s1",
     "/facts",
