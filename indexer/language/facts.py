@@ -218,7 +218,8 @@ _ONLY_NEW = lazy_regex(ANY.clauses.only_new)
 _JOINS = lazy_regex(rf"\s*[,，、]|\s+(?:{ANY.clauses.joints})\b")
 
 
-@lru_cache(maxsize=4_096)
+# As many as one state of an index has at hand: after a write the next one need not read them again.
+@lru_cache(maxsize=8_192)
 def facts_of(text: str, heading: tuple[str, ...] = (), label: str | None = None, path: str = "") -> Facts:
     """The facts of a passage.
 

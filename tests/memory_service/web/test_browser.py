@@ -139,6 +139,12 @@ def test_a_filter_changes_the_results_at_once(window: Any) -> None:
     assert window.locator("article.hit").count() == 1
 
 
+def test_what_the_doctor_finds_comes_behind_the_page(window: Any) -> None:
+    window.goto("/w/default/health")
+    wait_until(window, "document.querySelectorAll('#checks [data-item]').length >= 5")
+    assert window.locator("#checks [role=status]").count() == 0
+
+
 def test_letters_open_the_views_and_a_question_mark_the_help(window: Any) -> None:
     window.goto("/w/default")
     for key, path in zip("fswcrho", ("files", "sessions", "prompts", "facts", "review", "health", ""), strict=True):
