@@ -148,7 +148,7 @@ def main(passages: int, count: int, rounds: int) -> dict[str, object]:
             browser.close()
         with MemoryService(Settings(home=home)) as service, serving(service) as server:
             measured["processor_ms"] = processor_times(server.http, rounds)
-    return measured
+    return measured | sizes()
 
 
 if __name__ == "__main__":
