@@ -53,11 +53,12 @@ class WorkspaceState:
 
 @dataclass(slots=True, kw_only=True)
 class _Followed:
-    """A workspace that somebody listens to, as it was seen last."""
+    """A workspace that somebody listens to, as it was seen last, and why the last look failed."""
 
     state: WorkspaceState
     operations: dict[str, Operation]
     look_again: float = 0.0
+    failure: str = ""
 
 
 class WorkspaceEvents:
@@ -133,7 +134,9 @@ class WorkspaceEvents:
                     self._see(name, followed)
                 except (MemoryServiceError, IndexerError) as error:
                     # The next look sees what this one missed.
-                    _log.warning("a workspace could not be looked at: %s", error)
+                    if followed.failure != str(error):
+                        _log.warning("a workspace could not be looked at: %s", error)
+                    followed.failure = str(error)
                     followed.look_again = time.monotonic() + _LOOK_SECONDS
 
     def _see(self, workspace: str, followed: _Followed) -> None:
@@ -152,7 +155,7 @@ class WorkspaceEvents:
         begun = time.monotonic()
         state = self._look(workspace)
         self._tell_differences(workspace, followed.state, state)
-        followed.state = state
+        followed.state, followed.failure = state, ""
         now = time.monotonic()
         followed.look_again = now + max(_LOOK_SECONDS, (now - begun) / _MOST_SHARE)
 

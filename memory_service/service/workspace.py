@@ -102,6 +102,11 @@ class OpenWorkspaces:
         if make:
             self.storage.make(workspace)
         elif not self.storage.contains(workspace):
+            if self._settings.database_url:
+                raise NotFound(
+                    f"There is no workspace {workspace} in the database {self.storage.place}. Write a first memory to "
+                    "create it, or check the name and database_url."
+                )
             raise NotFound(
                 f"There is no workspace {workspace} in the home {self.storage.place}. Write a first memory to create "
                 "it, or check the name and the home; a symbolic link does not count as one."
