@@ -160,7 +160,8 @@ def _own_path(address: str) -> str:
 
 
 async def _to_sign_in(request: Request, _: Exception) -> Response:
-    here = request.url.path if request.method == "GET" else "/"
+    path, query = request.url.path, request.url.query
+    here = (f"{path}?{query}" if query else path) if request.method == "GET" else "/"
     return RedirectResponse(f"/sign-in?next={quote(here)}", 303, HEADERS)
 
 

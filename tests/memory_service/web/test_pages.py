@@ -357,6 +357,8 @@ def test_a_read_only_key_sees_and_cannot_change(tmp_path: Path) -> None:
     reader = service.access.make(NewKey(name="reader", role="read", workspaces=["default"]))
     with serving(service) as server, closing(Person(server=server)) as person:
         assert "Sign in" in person.opens("/w/default")
+        asked = person.opens("/w/default/files?day=2026-03-01&x=a%26b")
+        assert field_of(asked, "next") == "/w/default/files?day=2026-03-01&x=a%26b", "one address for each state"
         person.sends("/sign-in", 401, key="ms_000000000000_wrong")
         person.sends("/sign-in", 403, key=reader.key, token="wrong")
         page = person.sends("/sign-in", key=reader.key, next="/w/default")
