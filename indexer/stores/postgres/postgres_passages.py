@@ -17,8 +17,11 @@ _STORED: Final[LiteralString] = (
     "p.key, f.path, f.source, p.ordinal, p.text_hash, p.start_line, p.end_line, p.text, p.heading, p.opens_section, "
     "p.day, p.written, l.name, p.marks, p.tags"
 )
-_FILE: Final[LiteralString] = "JOIN index_files f ON f.ws = %(ws)s AND f.gen = %(gen)s AND f.file = p.file"
-_LABEL: Final[LiteralString] = "LEFT JOIN index_labels l ON l.ws = %(ws)s AND l.gen = %(gen)s AND l.label = p.label"
+# By key, whatever the planner expects: for a few passages, a join would read all files of a workspace.
+_FILE: Final[LiteralString] = """CROSS JOIN LATERAL (
+    SELECT path, source FROM index_files WHERE ws = %(ws)s AND gen = %(gen)s AND file = p.file LIMIT 1) f"""
+_LABEL: Final[LiteralString] = """LEFT JOIN LATERAL (
+    SELECT name FROM index_labels WHERE ws = %(ws)s AND gen = %(gen)s AND label = p.label LIMIT 1) l ON p.label > 0"""
 _OWN: Final[LiteralString] = "p.ws = %(ws)s AND p.gen = %(gen)s"
 _BY_KEY: Final[LiteralString] = (
     f"SELECT {_STORED} FROM index_passages p {_FILE} {_LABEL} WHERE {_OWN} AND p.key = ANY(%(keys)s::bigint[])"
@@ -46,7 +49,8 @@ _OF_THINGS: Final[LiteralString] = f"""
 
 _OF_SHARED_THINGS: Final[LiteralString] = f"""
     SELECT {_STORED} FROM (
-        SELECT DISTINCT x.key FROM index_facts x JOIN index_passages p ON {_OWN} AND p.key = x.key {_FILE}
+        SELECT DISTINCT x.key FROM index_facts x JOIN index_passages p ON {_OWN} AND p.key = x.key
+        JOIN index_files f ON f.ws = %(ws)s AND f.gen = %(gen)s AND f.file = p.file
         WHERE x.ws = %(ws)s AND x.gen = %(gen)s AND (%(all)s OR f.source = ANY(%(sources)s::text[]))
         AND x.thing IN (
             SELECT thing FROM index_facts WHERE ws = %(ws)s AND gen = %(gen)s GROUP BY thing HAVING count(*) > 1)

@@ -19,8 +19,8 @@ from memory_service.storage.record_store import ANY, RecordKind, RecordVersion, 
 _ENCODING, _ERRORS = "utf-8", "surrogatepass"
 # As the index of sessions has it, which is of records that have one.
 _OF_SESSION: Final[LiteralString] = "AND session = %(session)s AND session <> ''"
-# Records that are fetched at once.
-_AT_ONCE = 100
+# Records that are fetched at once: few at first, and more each time, as each time all of a kind are put in order.
+_FIRST, _MOST = 100, 1_600
 _STORED: Final[LiteralString] = (
     "raw, version, session, extract(epoch FROM nullif(expires, 'infinity') - clock_timestamp())::float"
 )
@@ -150,7 +150,7 @@ class PostgresRecords:
     def newest(self, kind: RecordKind, *, session: str = "") -> Iterator[tuple[str, StoredRecord]]:
         """See `RecordStore`."""
         of_session: LiteralString = _OF_SESSION if session else ""
-        values: dict[str, Any] = {"kind": kind.value, "session": _raw(session), "most": _AT_ONCE}
+        values: dict[str, Any] = {"kind": kind.value, "session": _raw(session), "most": _FIRST}
         before: LiteralString = ""
         while True:
             with self._reading() as transaction:
@@ -162,8 +162,9 @@ class PostgresRecords:
                 )  # fmt: skip
             for *stored, key, _ in rows:
                 yield bytes(key).decode(_ENCODING, _ERRORS), _stored_record(*stored)
-            if len(rows) < _AT_ONCE:
+            if len(rows) < values["most"]:
                 return
+            values["most"] = min(2 * values["most"], _MOST)
             before = "AND (stored_at, key) < (%(last_at)s, %(last_key)s)"
             *_, values["last_key"], values["last_at"] = rows[-1]
 
