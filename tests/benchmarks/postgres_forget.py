@@ -8,7 +8,7 @@ entry, a message, a session and a file that are erased, and for a list of receip
 - `rows`: rows that the database read of the tables of histories, by index or not;
 - `expired`: receipts of one day that are deleted when it is over;
 - `other_waits`: the longest wait, in seconds, of another workspace that remembers and searches all the time: before
-  a memory is forgotten, and meanwhile.
+  a memory is forgotten, and meanwhile; `lock_waits`: how often a connection was seen that waits for a lock.
 """
 
 from __future__ import annotations
@@ -171,6 +171,18 @@ def measure(work: Callable[[], object], watch: psycopg.Connection[Any]) -> dict[
     }
 
 
+def count_lock_waits(work: Callable[[], object], watch: psycopg.Connection[Any]) -> int:
+    """How often a connection is seen that waits for another one's lock while something is done."""
+    thread, count = threading.Thread(target=work), 0
+    thread.start()
+    while thread.is_alive():
+        row = watch.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
+        count += row[0] if row else 0
+        time.sleep(0.002)
+    thread.join()
+    return count
+
+
 def main() -> None:
     """Measure, and print a line for each."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -209,8 +221,10 @@ def main() -> None:
             with elsewhere(address, folder / "other") as other:
                 time.sleep(2)
                 alone = other.longest()
-                service.forget("default", service.remember("default", "The gate code of the barn is 4712.").memory_id)
-                sys.stdout.write(json.dumps({"other_waits": [round(alone, 3), round(other.longest(), 3)]}) + "\n")
+                barn = service.remember("default", "The gate code of the barn is 4712.")
+                lock_waits = count_lock_waits(lambda: service.forget("default", barn.memory_id), watch)
+                waits = {"other_waits": [round(alone, 3), round(other.longest(), 3)], "lock_waits": lock_waits}
+                sys.stdout.write(json.dumps(waits) + "\n")
 
 
 if __name__ == "__main__":
