@@ -221,7 +221,8 @@ def _with_corrections(judgements: list[_Judged], judge: TalkJudge) -> list[_Judg
     changed_judgements = list(judgements)
     for old, correction in judge.find_corrections(items).items():
         before, at = places[old], places[correction.new]
-        if not judgements[before].lasts or not (judgements[at].lasts or correction.is_sure):
+        is_said_again = words_of(judgements[before].part.text) == words_of(judgements[at].part.text)
+        if is_said_again or not judgements[before].lasts or not (judgements[at].lasts or correction.is_sure):
             continue
         if correction.is_sure:
             changed_judgements[before] = replace(changed_judgements[before], lasts=False, is_corrected=True)

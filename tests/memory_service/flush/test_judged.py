@@ -60,6 +60,14 @@ def test_a_value_that_the_talk_corrects_is_noted_once_as_corrected() -> None:
     assert text.index("Monday") < text.index("(previously: The weekly report goes out on Sunday at 20:00)")
 
 
+@pytest.mark.parametrize(
+    "line", ["Remember: deploys go out on Tuesdays after the 10:00 stand-up.", "请记住：每周二 10:00 站会之后部署。"]
+)
+def test_what_is_said_again_corrects_nothing(line: str) -> None:
+    text = noted(f"u {line}", "a OK.", f"u {line}", "a OK.", f"u {line}")
+    assert text.count("10:00") == 1, text
+
+
 def test_a_corrected_sentence_does_not_stand_in_front_of_its_correction() -> None:
     text = noted("u My mother arrives on 12 December. It's 13 December when my mother arrives, sorry.")
     assert text.count("12 December") <= 1 and "13 December" in text
