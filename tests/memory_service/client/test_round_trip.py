@@ -273,7 +273,7 @@ def test_both_colours_have_the_same_methods() -> None:
 
 def test_both_colours_of_a_session_have_the_same_methods() -> None:
     sync, coloured = methods(Session), methods(AsyncSession)
-    assert len(sync) == 28
+    assert len(sync) == 29
     events = (sync.pop("events"), coloured.pop("events"))
     assert inspect.isasyncgenfunction(events[1])
     assert events[0].__doc__ == events[1].__doc__
